@@ -1,30 +1,30 @@
 /** The charts of holdfast: pure, drawable, and usable with any XState tool. */
 export {
-	type AbandonReason,
-	type InputContext,
-	type InputEvent,
-	type InputInput,
-	type InputMove,
-	type InputOutcome,
-	inputMachine,
+  type AbandonReason,
+  type InputContext,
+  type InputEvent,
+  type InputInput,
+  type InputMove,
+  type InputOutcome,
+  inputMachine,
 } from "./input.js";
 export {
-	type Registration,
-	type SessionContext,
-	type SessionEvent,
-	type SessionInput,
-	sessionMachine,
+  type Registration,
+  type SessionContext,
+  type SessionEvent,
+  type SessionInput,
+  sessionMachine,
 } from "./session.js";
 export {
-	type CloseMode,
-	type SupervisorContext,
-	type SupervisorEvent,
-	supervisorMachine,
+  type CloseMode,
+  type SupervisorContext,
+  type SupervisorEvent,
+  supervisorMachine,
 } from "./supervisor.js";
 export {
-	type TurnBoundary,
-	type TurnContext,
-	type TurnEvent,
-	type TurnInput,
-	turnMachine,
+  type TurnBoundary,
+  type TurnContext,
+  type TurnEvent,
+  type TurnInput,
+  turnMachine,
 } from "./turn.js";

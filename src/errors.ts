@@ -249,7 +249,11 @@ export class ExecutorError extends HoldfastError {
   readonly code = "HOLDFAST_EXECUTOR";
   constructor(
     readonly reason: string,
-    readonly details: { readonly exitCode?: number | null; readonly signal?: string | null; readonly stderr?: string } = {},
+    readonly details: {
+      readonly exitCode?: number | null;
+      readonly signal?: string | null;
+      readonly stderr?: string;
+    } = {},
     cause?: unknown,
   ) {
     super(`The executor failed: ${reason}.`, cause);
