@@ -91,7 +91,14 @@ export const inputMachine = setup({
       ],
     })),
     takeTurn: assign(({ context, event }) =>
-      event.type === "stage" ? { lastTurnId: event.turnId, attempts: context.attempts + 1 } : {},
+      event.type === "stage"
+        ? {
+            lastTurnId: event.turnId,
+            // A boundary of an earlier turn says nothing about this one.
+            lastBoundarySequence: null,
+            attempts: context.attempts + 1,
+          }
+        : {},
     ),
     countRecovery: assign(({ context }) => ({
       recoveries: context.recoveries + 1,

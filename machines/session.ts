@@ -18,6 +18,8 @@ export interface SessionContext {
   /** Number of the executor binding; news of an older binding is refused. */
   readonly generation: number;
   readonly registration: Registration;
+  /** What the registration was when its drain began, so that a drain called off returns there. */
+  readonly registrationBeforeDrain: "queuing" | "active" | null;
   /** Intents of peer requests that do not wake the session. */
   readonly silentIntents: readonly string[];
 }
@@ -43,6 +45,13 @@ export type SessionEvent =
   | { readonly type: "resumeRegistration" }
   | { readonly type: "unregistered" };
 
+/** Sets the registration, or, during a drain, what it returns to when the drain is called off. */
+function withRegistration(context: SessionContext, registration: "queuing" | "active") {
+  return context.registration === "draining"
+    ? { registrationBeforeDrain: registration }
+    : { registration };
+}
+
 export const sessionMachine = setup({
   types: {
     context: {} as SessionContext,
@@ -58,7 +67,10 @@ export const sessionMachine = setup({
     mayStartTurn: ({ context }) => context.registration !== "draining" && context.turnId === null,
     isDraining: ({ context }) => context.registration === "draining",
     isDrained: ({ context }) => context.registration === "draining" && context.turnId === null,
-    hasExecutor: ({ context }) => context.registration === "active" && context.turnId === null,
+    hasRestingExecutor: ({ context }) =>
+      context.turnId === null &&
+      (context.registration === "active" ||
+        (context.registration === "draining" && context.registrationBeforeDrain === "active")),
     isIdleOfTurns: ({ context }) => context.turnId === null,
     endsTurnInAttached: ({ context, event }) =>
       event.type === "turn.ended" &&
@@ -76,14 +88,14 @@ export const sessionMachine = setup({
       event.type === "attach"
         ? {
             generation: event.generation,
-            registration: context.registration === "draining" ? "draining" : "active",
+            ...withRegistration(context, "active"),
             stateBeforeTurn:
               context.stateBeforeTurn === "idle" ? "attached" : context.stateBeforeTurn,
           }
         : {},
     ),
     unbindExecutor: assign(({ context }) => ({
-      registration: context.registration === "draining" ? "draining" : "queuing",
+      ...withRegistration(context, "queuing"),
       stateBeforeTurn: context.stateBeforeTurn === "attached" ? "idle" : context.stateBeforeTurn,
     })),
     takeTurn: assign(({ event }, params: { readonly from: "idle" | "attached" | "retired" }) =>
@@ -91,9 +103,16 @@ export const sessionMachine = setup({
     ),
     releaseTurn: assign({ turnId: null, stateBeforeTurn: null }),
     clearSilentIntents: assign({ silentIntents: [] }),
-    beginRegistration: assign({ registration: "queuing" }),
-    beginDrain: assign({ registration: "draining" }),
-    resumeRegistration: assign({ registration: "active" }),
+    beginRegistration: assign({ registration: "queuing", registrationBeforeDrain: null }),
+    beginDrain: assign(({ context }) =>
+      context.registration === "draining"
+        ? {}
+        : { registration: "draining", registrationBeforeDrain: context.registration },
+    ),
+    resumeRegistration: assign(({ context }) => ({
+      registration: context.registrationBeforeDrain ?? "queuing",
+      registrationBeforeDrain: null,
+    })),
     /** Effect: the turn loop looks at the lanes. */
     wakeLoop: () => {},
     /** Effect: the executor of this session is stopped. */
@@ -111,6 +130,7 @@ export const sessionMachine = setup({
     stateBeforeTurn: null,
     generation: 0,
     registration: "queuing",
+    registrationBeforeDrain: null,
     silentIntents: input.silentIntents ?? [],
   }),
   states: {
@@ -119,12 +139,11 @@ export const sessionMachine = setup({
       on: {
         register: {
           target: "idle",
-          actions: "beginRegistration",
           description: "The session may take inputs.",
         },
         reset: {
           target: "idle",
-          actions: ["beginRegistration", "clearSilentIntents"],
+          actions: "clearSilentIntents",
           description: "Registered with nothing on its lanes.",
         },
         stop: {
@@ -188,7 +207,7 @@ export const sessionMachine = setup({
         },
         resumeRegistration: {
           guard: "isDraining",
-          actions: "beginRegistration",
+          actions: ["resumeRegistration", "wakeLoop"],
           description: "Unregistering did not commit; the session goes on.",
         },
         unregistered: {
@@ -355,7 +374,7 @@ export const sessionMachine = setup({
         },
         reset: [
           {
-            guard: "hasExecutor",
+            guard: "hasRestingExecutor",
             target: "attached",
             actions: "clearSilentIntents",
             description: "Back in service with its executor, all inputs given up.",
@@ -369,7 +388,7 @@ export const sessionMachine = setup({
         ],
         recycle: [
           {
-            guard: "hasExecutor",
+            guard: "hasRestingExecutor",
             target: "attached",
             actions: "wakeLoop",
             description: "Back in service with its executor, inputs read again.",
@@ -397,7 +416,7 @@ export const sessionMachine = setup({
         },
         resumeRegistration: {
           guard: "isDraining",
-          actions: "resumeRegistration",
+          actions: ["resumeRegistration", "wakeLoop"],
           description: "Unregistering did not commit; the session goes on.",
         },
         unregistered: {
@@ -427,7 +446,7 @@ export const sessionMachine = setup({
         },
         resumeRegistration: {
           guard: "isDraining",
-          actions: "beginRegistration",
+          actions: "resumeRegistration",
           description: "Unregistering did not commit; the session stays stopped.",
         },
         unregistered: {

@@ -29,6 +29,9 @@ export const supervisorMachine = setup({
     events: {} as SupervisorEvent,
     input: {} as { readonly supervisorId: string },
   },
+  guards: {
+    cutsTurns: ({ event }) => event.type === "close" && event.mode === "cancel-and-drain",
+  },
   actions: {
     noteMode: assign(({ event }) => (event.type === "close" ? { mode: event.mode } : {})),
     noteReason: assign(({ event }) => (event.type === "fail" ? { reason: event.reason } : {})),
@@ -92,11 +95,19 @@ export const supervisorMachine = setup({
     serving: {
       description: "Takes inputs and moves sessions.",
       on: {
-        close: {
-          target: "draining",
-          actions: ["noteMode", "interruptTurns"],
-          description: "No new work from here on.",
-        },
+        close: [
+          {
+            guard: "cutsTurns",
+            target: "draining",
+            actions: ["noteMode", "interruptTurns"],
+            description: "No new work from here on, and turns in flight are cut off.",
+          },
+          {
+            target: "draining",
+            actions: "noteMode",
+            description: "No new work from here on; turns in flight may end.",
+          },
+        ],
         fail: {
           target: "failed",
           actions: ["noteReason", "refuseCalls"],
@@ -115,10 +126,14 @@ export const supervisorMachine = setup({
         "work.left": {
           description: "The time for closing has passed; closing can be asked again.",
         },
-        close: {
-          actions: ["noteMode", "interruptTurns"],
-          description: "Asked again, perhaps with less patience.",
-        },
+        close: [
+          {
+            guard: "cutsTurns",
+            actions: ["noteMode", "interruptTurns"],
+            description: "Asked again, with less patience.",
+          },
+          { actions: "noteMode", description: "Asked again; turns in flight may end." },
+        ],
         fail: {
           target: "failed",
           actions: ["noteReason", "refuseCalls"],
@@ -132,7 +147,7 @@ export const supervisorMachine = setup({
         fail: { description: "The first cause stays; later ones change nothing." },
         close: {
           actions: ["noteMode", "interruptTurns"],
-          description: "Joins what is left.",
+          description: "Joins what is left; turns are cut off, as nothing of them can be written.",
         },
         "work.left": {
           description: "The time for closing has passed; closing can be asked again.",

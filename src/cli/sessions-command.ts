@@ -1,0 +1,117 @@
+/** `sessions list` and `sessions show`: what is stored, without claiming or changing anything. */
+import { listInputs, loadSession, type SessionView, sessionViewOf } from "../sessions/handle.js";
+import {
+  type BoundaryReceipt,
+  decodeSession,
+  keys,
+  type TranscriptEntry,
+} from "../sessions/records.js";
+import { sessionIds } from "../sessions/session-ids.js";
+import type { StateStore } from "../store/port.js";
+import { findSessionId } from "./id-prefix.js";
+import type { Output } from "./output.js";
+import { count, oneLine, plainId, shellWord } from "./plain-text.js";
+
+/** Boundaries shown of a session, the last ones. */
+const TAIL = 5;
+const CONTENT_MAX = 100;
+
+export async function listSessions(store: StateStore, output: Output): Promise<void> {
+  let found = 0;
+  for await (const { id, record } of sessionIds(store)) {
+    if (output.closed.aborted) return;
+    found += 1;
+    if (record === undefined) {
+      await output.print({ id, state: null }, `${plainId(id)}  has rows, was never opened here`);
+      continue;
+    }
+    const view = sessionViewOf(record);
+    await output.print(view, `${plainId(id)}  ${summaryOf(view)}`);
+  }
+  if (found === 0) output.remark("No sessions in this store.");
+}
+
+export async function showSession(store: StateStore, given: string, output: Output): Promise<void> {
+  const id = await findSessionId(store, given);
+  const view = await loadSession(store, id);
+  const phases = await countPhases(store, id);
+  const boundaries = await lastBoundaries(store, id);
+  const text = [
+    `session    ${plainId(id)}`,
+    `state      ${view.state}${view.turnId === null ? "" : `, turn ${plainId(view.turnId)}`}`,
+    `inputs     ${view.inputs.admitted} admitted, ${view.inputs.unfinished} unfinished${phasesOf(phases)}`,
+    `messages   ${view.messages}, digest ${view.digest === "" ? "none" : view.digest}`,
+    `created    ${oneLine(view.createdAt)}`,
+    `updated    ${oneLine(view.updatedAt)}`,
+    `metadata   ${oneLine(JSON.stringify(view.metadata), 200)}`,
+    ...(boundaries.length === 0 ? [] : [`boundaries the last ${boundaries.length}:`]),
+    ...boundaries.flatMap(({ entry, receipt }) => [
+      `  turn ${plainId(entry.turnId)} receipt ${entry.receipt}${receiptOf(receipt)}`,
+      ...entry.messages.map(
+        (message) =>
+          `    ${oneLine(String(message.role ?? "message"), 12).padEnd(10)} ${contentOf(message.content)}`,
+      ),
+    ]),
+  ].join("\n");
+  await output.print({ ...view, phases, boundaries }, text);
+  output.remark(`All of its inputs: holdfast inputs list ${shellWord(id)}`);
+}
+
+function summaryOf({ state, inputs, messages, updatedAt }: SessionView): string {
+  const waiting = inputs.unfinished === 0 ? "" : `, ${inputs.unfinished} unfinished`;
+  return `${state}  ${count(inputs.admitted, "input")}${waiting}  ${count(messages, "message")}  ${oneLine(updatedAt)}`;
+}
+
+/** Inputs by phase. Reads every input of the session, page by page. */
+async function countPhases(
+  store: StateStore,
+  id: string,
+): Promise<Readonly<Record<string, number>>> {
+  const phases: Record<string, number> = {};
+  let after: number | undefined;
+  do {
+    const page = await listInputs(store, id, {
+      limit: 256,
+      ...(after === undefined ? {} : { after }),
+    });
+    for (const { phase } of page.items) phases[phase] = (phases[phase] ?? 0) + 1;
+    after = page.next;
+  } while (after !== undefined);
+  return phases;
+}
+
+function phasesOf(phases: Readonly<Record<string, number>>): string {
+  const parts = Object.entries(phases).map(([phase, n]) => `${n} ${phase}`);
+  return parts.length === 0 ? "" : ` (${parts.join(", ")})`;
+}
+
+async function lastBoundaries(
+  store: StateStore,
+  id: string,
+): Promise<readonly { entry: TranscriptEntry; receipt: BoundaryReceipt | null }[]> {
+  const record = await store.load(keys.session(id));
+  const end = record === undefined ? 0 : decodeSession(record).ledger.nextTranscript;
+  const entries: TranscriptEntry[] = [];
+  for (let at = Math.max(0, end - TAIL); at < end; at += 1) {
+    const row = await store.load(keys.transcriptEntry(id, at));
+    if (row !== undefined) entries.push(row.value as unknown as TranscriptEntry);
+  }
+  return Promise.all(
+    entries.map(async (entry) => {
+      const row = await store.load(keys.receipt(id, entry.turnId, entry.receipt));
+      return { entry, receipt: (row?.value as unknown as BoundaryReceipt | undefined) ?? null };
+    }),
+  );
+}
+
+function receiptOf(receipt: BoundaryReceipt | null): string {
+  if (receipt === null) return ", which is not there";
+  return `: ${count(receipt.inputIds.length, "input")} consumed at ${oneLine(receipt.at)}`;
+}
+
+function contentOf(content: unknown): string {
+  return oneLine(
+    typeof content === "string" ? content : (JSON.stringify(content) ?? ""),
+    CONTENT_MAX,
+  );
+}

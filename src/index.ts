@@ -1,0 +1,76 @@
+/** The public face of holdfast. */
+export type { AbandonReason, InputOutcome } from "../machines/input.js";
+export type { CloseMode } from "../machines/supervisor.js";
+export type { TurnBoundary } from "../machines/turn.js";
+export {
+  BusyError,
+  CapacityError,
+  ClosedError,
+  ConflictError,
+  CorruptionError,
+  DestroyedError,
+  ExecutorError,
+  HoldfastError,
+  IdempotencyConflictError,
+  isHoldfastError,
+  NotFoundError,
+  NotReadyError,
+  OperationError,
+  SessionIdMismatchError,
+  StoreConflict,
+  StoreError,
+  StoreFenced,
+  StoreLocked,
+  StoreSerialization,
+  StoreUnavailable,
+  TransitionError,
+  ValidationError,
+  type ValidationIssue,
+} from "./errors.js";
+export type { Clock } from "./kernel/clock.js";
+export type { Ids } from "./kernel/ids.js";
+export type { Logger } from "./kernel/logger.js";
+export { defaultLimits, type Limits } from "./limits.js";
+export type { Admission } from "./sessions/admission.js";
+export type { Completion } from "./sessions/completion.js";
+export { commandExecutor, type CommandOptions } from "./sessions/executors/command-executor.js";
+export type {
+  Executor,
+  ExecutorSource,
+  TranscriptReader,
+  TurnInputView,
+  TurnRequest,
+  TurnResult,
+} from "./sessions/executors/executor.js";
+export { functionExecutor } from "./sessions/executors/function-executor.js";
+export type {
+  InputFilter,
+  Page,
+  Session,
+  SessionView,
+  TranscriptItem,
+} from "./sessions/handle.js";
+export type {
+  ContinuationRequest,
+  Durability,
+  ExternalEventRequest,
+  FlowStepRequest,
+  Handling,
+  InputHeader,
+  InputKind,
+  InputOrigin,
+  InputPayload,
+  InputRequest,
+  InputView,
+  OperationRequest,
+  PeerConvention,
+  PeerRequest,
+  PromptRequest,
+} from "./sessions/input.js";
+export { type Policy, type PolicyDecision, policyTable, type SemanticsStamp } from "./sessions/policy.js";
+export type { BoundaryReceipt, Message, TranscriptEntry } from "./sessions/records.js";
+export type { RecoveryReport } from "./sessions/recovery.js";
+export type { CloseReport } from "./supervisor/drain.js";
+export type { SessionOptions } from "./supervisor/registry.js";
+export type { SessionPage, Sessions } from "./supervisor/sessions.js";
+export { type CloseOptions, Supervisor, type SupervisorOptions } from "./supervisor/supervisor.js";

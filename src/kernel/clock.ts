@@ -1,0 +1,43 @@
+/**
+ * Time as a port. Everything that reads the time or waits does it through a `Clock`, so that tests
+ * and simulations can hold and move it.
+ */
+
+export interface Clock {
+  /** Epoch milliseconds. Never used to measure how long something took. */
+  nowMs(): number;
+  /** Runs `task` once at `dueMs` (epoch milliseconds), at once when that has passed. */
+  schedule(dueMs: number, task: () => void): Cancel;
+}
+
+/** Takes a scheduled task back; without effect when it has run. */
+export type Cancel = () => void;
+
+/** Node rejects longer timers; longer waits are made of several. */
+const TIMER_MAX_MS = 2_147_483_647;
+
+/** The clock of the operating system. Its timers do not keep a process alive. */
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  schedule(dueMs, task) {
+    let timer: NodeJS.Timeout;
+    const arm = (): void => {
+      const waitMs = Math.max(0, dueMs - Date.now());
+      timer =
+        waitMs > TIMER_MAX_MS ? setTimeout(arm, TIMER_MAX_MS) : setTimeout(task, Math.ceil(waitMs));
+      timer.unref();
+    };
+    arm();
+    return () => clearTimeout(timer);
+  },
+};
+
+/** An instant as ISO 8601 in UTC, the form that events and records carry. */
+export function isoInstant(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}
+
+/** Resolves at `dueMs`. */
+export function sleepUntil(clock: Clock, dueMs: number): Promise<void> {
+  return new Promise((resolve) => clock.schedule(dueMs, resolve));
+}

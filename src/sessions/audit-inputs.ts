@@ -1,0 +1,219 @@
+/**
+ * The audit of a session's inputs and their indexes. It holds one row at a time and looks others up
+ * by key, so that its memory does not grow with the session.
+ */
+import type { InputContext } from "../../machines/input.js";
+import { HoldfastError } from "../errors.js";
+import type { StateStore } from "../store/port.js";
+import { auditedRow, auditedRows, isObject, objectOf, type Report } from "./audit-rows.js";
+import { payloadDigest } from "./input.js";
+import {
+  type BoundaryReceipt,
+  decodeInput,
+  type InputRecord,
+  type KeyRecord,
+  keys,
+} from "./records.js";
+
+/** What the session's own record is compared with. */
+export interface InputTotals {
+  inputs: number;
+  unfinished: number;
+  /** Inputs in the hands of the session's turn. */
+  staged: number;
+  firstUnfinished: number | undefined;
+  /** The sequence after the last one. */
+  end: number;
+}
+
+/** The state of the session as far as its inputs must agree with it. */
+export interface RunningTurn {
+  readonly isRunning: boolean;
+  readonly turnId: string | null;
+}
+
+const ended = new Set(["consumed", "superseded", "coalesced", "abandoned"]);
+
+export async function auditInputs(
+  store: StateStore,
+  id: string,
+  session: RunningTurn | undefined,
+  report: Report,
+): Promise<InputTotals> {
+  const totals: InputTotals = {
+    inputs: 0,
+    unfinished: 0,
+    staged: 0,
+    firstUnfinished: undefined,
+    end: 0,
+  };
+  let expected: number | undefined;
+  for await (const { key, record } of auditedRows(store, keys.inputs(id))) {
+    const sequence = Number(key.at(-1));
+    if (!Number.isSafeInteger(sequence)) {
+      report({ invariant: "I2", key, found: "its key has no sequence" });
+      continue;
+    }
+    if (expected !== undefined && sequence !== expected) {
+      report({ invariant: "I8", key, found: `input ${expected} before it is missing` });
+    }
+    expected = sequence + 1;
+    totals.end = expected;
+    totals.inputs += 1;
+    if (record === undefined) continue;
+    try {
+      await auditInput(store, id, { input: decodeInput(record), session, totals }, report);
+    } catch (error) {
+      if (!(error instanceof HoldfastError) || error._tag !== "CorruptionError") throw error;
+      report({ invariant: "I3", key, found: error.message });
+    }
+  }
+  return totals;
+}
+
+async function auditInput(
+  store: StateStore,
+  id: string,
+  seen: {
+    readonly input: InputRecord;
+    readonly session: RunningTurn | undefined;
+    readonly totals: InputTotals;
+  },
+  report: Report,
+): Promise<void> {
+  const { input, session, totals } = seen;
+  const key = keys.input(id, input.sequence);
+  const say = (invariant: string, found: string) => report({ invariant, key, found });
+  const phase = String(input.snapshot.value);
+  const context = input.snapshot.context as unknown as InputContext;
+  const index = await auditedRow(store, keys.inputId(id, input.id));
+  // One that was not durable loses its indexes in recovery, and its row stays without meaning.
+  if (index === undefined && input.header?.durability === "ephemeral") return;
+  const isPointedAt =
+    index === "unreadable" || (isObject(index?.value) && index.value.sequence === input.sequence);
+  // A session without a record was never opened here, and gets its indexes when it is.
+  if (!isPointedAt && session !== undefined)
+    say("I9", "the index of input ids does not point to it");
+  const isEnded = ended.has(phase);
+  if (isEnded !== (context.outcome !== null)) {
+    say("I3", `it is ${phase} and its outcome is ${context.outcome === null ? "open" : "known"}`);
+  }
+  if (!isEnded) {
+    totals.unfinished += 1;
+    totals.firstUnfinished ??= input.sequence;
+  }
+  if (phase === "staged") {
+    totals.staged += 1;
+    if (session !== undefined && session.turnId !== context.lastTurnId) {
+      say("I14", "it is staged under a turn that is not the one of its session");
+    }
+  }
+  if (session !== undefined) await auditKeyOf(store, id, { input, isEnded }, say);
+  if (phase === "consumed" && context.lastTurnId !== null) {
+    await auditReceiptOf(store, id, { input, context }, say);
+  }
+}
+
+type Say = (invariant: string, found: string) => void;
+
+/** The key of an unfinished input names it; that of an ended one may be forgotten or taken anew. */
+async function auditKeyOf(
+  store: StateStore,
+  id: string,
+  { input, isEnded }: { readonly input: InputRecord; readonly isEnded: boolean },
+  say: Say,
+): Promise<void> {
+  const { idempotencyKey } = input.header;
+  if (idempotencyKey === undefined) return;
+  const row = await auditedRow(store, keys.idempotency(id, idempotencyKey));
+  if (row === "unreadable") return;
+  if (row === undefined) {
+    if (!isEnded) say("I10", "its idempotency key has no row");
+    return;
+  }
+  const named = row.value as unknown as KeyRecord;
+  if (named.sequence === input.sequence) {
+    if ((named.endedAtMs !== undefined) !== isEnded) {
+      say("I10", "the row of its idempotency key disagrees about its end");
+    }
+    return;
+  }
+  const other = await auditedRow(store, keys.input(id, named.sequence));
+  if (other === undefined || other === "unreadable") return;
+  const wasFree = isEnded && input.updatedAt <= decodeInput(other).createdAt;
+  if (!wasFree) say("I10", `its idempotency key names input ${named.sequence} as well`);
+}
+
+async function auditReceiptOf(
+  store: StateStore,
+  id: string,
+  { input, context }: { readonly input: InputRecord; readonly context: InputContext },
+  say: Say,
+): Promise<void> {
+  const { lastTurnId, lastBoundarySequence } = context;
+  if (lastTurnId === null || lastBoundarySequence === null) {
+    return say("I15", "it is consumed and names no boundary");
+  }
+  const row = await auditedRow(store, keys.receipt(id, lastTurnId, lastBoundarySequence));
+  if (row === "unreadable") return;
+  if (row === undefined)
+    return say("I15", "it is consumed and the receipt of its boundary is missing");
+  const { inputIds } = row.value as unknown as BoundaryReceipt;
+  if (!Array.isArray(inputIds) || !inputIds.includes(input.id)) {
+    say("I15", "it is consumed and the receipt of its boundary does not list it");
+  }
+}
+
+/** The indexes by input id and by idempotency key, from their own side. Gives the count of ended keys. */
+export async function auditIndexes(store: StateStore, id: string, report: Report): Promise<number> {
+  for await (const { key, record } of auditedRows(store, keys.inputId(id, "x").slice(0, -1))) {
+    const row = record === undefined ? undefined : objectOf({ key, record }, report);
+    if (row === undefined) continue;
+    const input = await inputAt(store, id, row.sequence);
+    if (input === "unreadable") continue;
+    if (input?.id !== key.at(-1)) {
+      report({ invariant: "I9", key, found: "it points to no input of this id" });
+    }
+  }
+  for await (const { key, record } of auditedRows(store, keys.idempotency(id, "x").slice(0, -1))) {
+    const row = record === undefined ? undefined : objectOf({ key, record }, report);
+    if (row === undefined) continue;
+    const input = await inputAt(store, id, row.sequence);
+    if (input === "unreadable") continue;
+    const isRight = input?.id === row.inputId && input?.header.idempotencyKey === key.at(-1);
+    if (!isRight) report({ invariant: "I9", key, found: "it points to no input with this key" });
+    else if (input !== undefined && payloadDigest(input.payload) !== row.digest) {
+      report({ invariant: "I10", key, found: "its digest is not that of the payload" });
+    }
+  }
+  let endedKeys = 0;
+  for await (const { key, record } of auditedRows(store, keys.endedKeys(id))) {
+    endedKeys += 1;
+    const row = record === undefined ? undefined : objectOf({ key, record }, report);
+    if (row === undefined || typeof row.key !== "string") continue;
+    const named = await auditedRow(store, keys.idempotency(id, row.key));
+    if (named === "unreadable") continue;
+    const back = named?.value as unknown as KeyRecord | undefined;
+    if (back?.endedSequence !== Number(key.at(-1))) {
+      report({ invariant: "I9", key, found: "the row of its idempotency key does not point back" });
+    }
+  }
+  return endedKeys;
+}
+
+/** The input at a sequence; `undefined` where there is none that can be one. */
+export async function inputAt(
+  store: StateStore,
+  id: string,
+  sequence: unknown,
+): Promise<InputRecord | undefined | "unreadable"> {
+  if (!Number.isSafeInteger(sequence) || (sequence as number) < 0) return undefined;
+  const record = await auditedRow(store, keys.input(id, sequence as number));
+  if (record === undefined || record === "unreadable") return record;
+  try {
+    return decodeInput(record);
+  } catch {
+    // Reported where the row itself is audited.
+    return "unreadable";
+  }
+}

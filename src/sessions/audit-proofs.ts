@@ -1,0 +1,199 @@
+/** The audit of a session's turns, boundary receipts and transcript: what proves that work was done. */
+import { createHash } from "node:crypto";
+import type { InputContext } from "../../machines/input.js";
+import { type TurnContext, turnMachine } from "../../machines/turn.js";
+import { hasState } from "../kernel/xstate.js";
+import type { JsonObject, StateStore } from "../store/port.js";
+import { inputAt, type RunningTurn } from "./audit-inputs.js";
+import { auditedRow, auditedRows, isObject, objectOf, type Report } from "./audit-rows.js";
+import { type BoundaryReceipt, keys, type TranscriptEntry } from "./records.js";
+
+/** Turns: each agrees with its key, and only the session's own is in progress. */
+export async function auditTurns(
+  store: StateStore,
+  id: string,
+  options: { readonly session: RunningTurn | undefined; readonly staged: number },
+  report: Report,
+): Promise<void> {
+  const { session, staged } = options;
+  let isRunningSeen = false;
+  for await (const { key, record } of auditedRows(store, keys.turn(id, "x").slice(0, -1))) {
+    if (record === undefined) continue;
+    const turn = turnOf(objectOf({ key, record }, report));
+    if (turn === undefined) {
+      report({ invariant: "I3", key, found: "its snapshot is not one of the chart" });
+      continue;
+    }
+    const { context, isEnded } = turn;
+    if (context.turnId !== key.at(-1) || context.sessionId !== id) {
+      report({ invariant: "I2", key, found: "it names another turn or session" });
+    }
+    const isOurs = session?.turnId === context.turnId;
+    isRunningSeen ||= isOurs;
+    if (session !== undefined && isOurs === isEnded) {
+      const found = isEnded
+        ? "its session says that it is in progress, and it has ended"
+        : "it is in progress and its session does not know it";
+      report({ invariant: "I14", key, found });
+    }
+    if (isOurs && context.inputIds.length !== staged) {
+      const found = `it holds ${context.inputIds.length} inputs and ${staged} are staged`;
+      report({ invariant: "I14", key, found });
+    }
+    await auditBoundaries(store, id, context, report);
+  }
+  if (session?.turnId !== undefined && session.turnId !== null && !isRunningSeen) {
+    const key = keys.turn(id, session.turnId);
+    report({ invariant: "I14", key, found: "the turn of its session is missing" });
+  }
+}
+
+function turnOf(
+  row: JsonObject | undefined,
+): { readonly context: TurnContext; readonly isEnded: boolean } | undefined {
+  const snapshot = row?.snapshot;
+  if (!isObject(snapshot) || !isObject(snapshot.context)) return undefined;
+  if (!hasState(turnMachine, snapshot.value)) return undefined;
+  const isEnded = snapshot.value !== "staged" && snapshot.value !== "executing";
+  return { context: snapshot.context as unknown as TurnContext, isEnded };
+}
+
+/** A turn has exactly the receipts that it counts. */
+async function auditBoundaries(
+  store: StateStore,
+  id: string,
+  { turnId, boundaries }: TurnContext,
+  report: Report,
+): Promise<void> {
+  for (let sequence = 0; sequence < boundaries; sequence += 1) {
+    const key = keys.receipt(id, turnId, sequence);
+    if ((await auditedRow(store, key)) === undefined) {
+      report({
+        invariant: "I16",
+        key,
+        found: `the turn counts ${boundaries} boundaries, this is missing`,
+      });
+    }
+  }
+}
+
+/** Receipts: contiguous per turn, and each lists only inputs that name it as their boundary. */
+export async function auditReceipts(
+  store: StateStore,
+  id: string,
+  report: Report,
+): Promise<number> {
+  let receipts = 0;
+  let last: { readonly turnId: string; readonly sequence: number } | undefined;
+  for await (const { key, record } of auditedRows(store, keys.receipts(id, "x").slice(0, -1))) {
+    const turnId = key.at(-2) ?? "";
+    const sequence = Number(key.at(-1));
+    const expected = last?.turnId === turnId ? last.sequence + 1 : 0;
+    if (sequence !== expected) {
+      report({ invariant: "I16", key, found: `receipt ${expected} of its turn is missing` });
+    }
+    last = { turnId, sequence };
+    receipts += 1;
+    const row = record === undefined ? undefined : objectOf({ key, record }, report);
+    if (row === undefined) continue;
+    if (row.turnId !== turnId || row.sequence !== sequence) {
+      report({ invariant: "I2", key, found: "it names another turn or sequence than its key" });
+    }
+    await auditListed(store, id, row as unknown as BoundaryReceipt, (invariant, found) =>
+      report({ invariant, key, found }),
+    );
+    const turn = await auditedRow(store, keys.turn(id, turnId));
+    if (turn === undefined) report({ invariant: "I15", key, found: "its turn is missing" });
+    else if (turn !== "unreadable") {
+      const boundaries = turnOf(isObject(turn.value) ? turn.value : undefined)?.context.boundaries;
+      if (boundaries !== undefined && boundaries <= sequence) {
+        report({ invariant: "I16", key, found: `its turn counts ${boundaries} boundaries` });
+      }
+    }
+  }
+  return receipts;
+}
+
+async function auditListed(
+  store: StateStore,
+  id: string,
+  receipt: BoundaryReceipt,
+  say: (invariant: string, found: string) => void,
+): Promise<void> {
+  const { inputIds, turnId, sequence } = receipt;
+  if (!Array.isArray(inputIds) || inputIds.length === 0) return say("I15", "it lists no inputs");
+  if (new Set(inputIds).size !== inputIds.length) say("I16", "it lists an input twice");
+  for (const [place, inputId] of inputIds.entries()) {
+    const index =
+      typeof inputId === "string" ? await auditedRow(store, keys.inputId(id, inputId)) : undefined;
+    if (index === "unreadable") continue;
+    const row = index?.value;
+    const input = await inputAt(store, id, isObject(row) ? row.sequence : undefined);
+    if (input === "unreadable") continue;
+    if (input === undefined) {
+      say("I15", `its input ${place} is not known`);
+      continue;
+    }
+    const { lastTurnId, lastBoundarySequence } = input.snapshot.context as unknown as InputContext;
+    const phase = String(input.snapshot.value);
+    if (phase !== "consumed" && phase !== "applied" && phase !== "appliedPendingConsumption") {
+      say("I15", `its input ${place} (number ${input.sequence}) is ${phase}`);
+    } else if (
+      lastTurnId !== turnId ||
+      (phase !== "applied" && lastBoundarySequence !== sequence)
+    ) {
+      say("I16", `its input ${place} (number ${input.sequence}) names another boundary`);
+    }
+  }
+}
+
+/** What a transcript adds up to. */
+export interface TranscriptTotals {
+  readonly entries: number;
+  readonly messages: number;
+  readonly digest: string;
+}
+
+/** The transcript: contiguous from 0, its digest chained anew and compared with each receipt on the way. */
+export async function auditTranscript(
+  store: StateStore,
+  id: string,
+  report: Report,
+): Promise<TranscriptTotals> {
+  let entries = 0;
+  let messages = 0;
+  let digest = "";
+  for await (const { key, record } of auditedRows(store, keys.transcript(id))) {
+    const sequence = Number(key.at(-1));
+    if (sequence !== entries) {
+      report({ invariant: "I8", key, found: `transcript entry ${entries} is missing` });
+    }
+    entries = sequence + 1;
+    const row = record === undefined ? undefined : objectOf({ key, record }, report);
+    if (row === undefined) continue;
+    const entry = row as unknown as TranscriptEntry;
+    if (!Array.isArray(entry.messages)) {
+      report({ invariant: "I1", key, found: "it holds no messages" });
+      continue;
+    }
+    for (const message of entry.messages) {
+      digest = createHash("sha256").update(digest).update(JSON.stringify(message)).digest("hex");
+      messages += 1;
+    }
+    const receipt = await auditedRow(store, keys.receipt(id, entry.turnId, entry.receipt));
+    if (receipt === "unreadable") continue;
+    if (receipt === undefined) {
+      report({ invariant: "I15", key, found: "the receipt of its boundary is missing" });
+      continue;
+    }
+    const proof = receipt.value as unknown as BoundaryReceipt;
+    if (proof.digest !== digest || proof.messages !== messages) {
+      report({
+        invariant: "I15",
+        key,
+        found: "the receipt of its boundary proves another conversation",
+      });
+    }
+  }
+  return { entries, messages, digest };
+}

@@ -1,0 +1,333 @@
+/**
+ * Recovery of one session, all or nothing: reads its rows, decides on each, commits once, and only
+ * then is there a runtime. Only the rows of the session's own id are read. It reads from the first
+ * active input on, so it costs what is active and not what there ever was.
+ */
+import { sessionMachine } from "../../machines/session.js";
+import { CorruptionError } from "../errors.js";
+import { DurableActor } from "../kernel/actor.js";
+import { isoInstant } from "../kernel/clock.js";
+import { retryBounded } from "../kernel/retry.js";
+import { initialSnapshot, restoreSnapshot } from "../kernel/xstate.js";
+import { PAGE_MAX } from "../limits.js";
+import { sequenceSegment } from "../store/keys.js";
+import type { JsonObject, JsonValue, StoredRecord } from "../store/port.js";
+import type { Environment } from "./environment.js";
+import type { InputHeader } from "./input.js";
+import { Lanes } from "./lanes.js";
+import { LiveInput } from "./live-input.js";
+import { LiveTurn } from "./live-turn.js";
+import { semanticsStamp } from "./policy.js";
+import {
+  corrupt,
+  decodeInput,
+  decodeSession,
+  emptyLedger,
+  type InputRecord,
+  keys,
+  type Ledger,
+  requireLiveParts,
+  type SessionRecord,
+  type TurnRecord,
+} from "./records.js";
+import { isUnavailable, SessionRuntime } from "./runtime.js";
+import type { SessionPlan } from "./session-plan.js";
+import type { SessionState } from "./session-state.js";
+
+export interface RecoveryReport {
+  /** Inputs that were active. */
+  readonly recovered: number;
+  readonly abandoned: number;
+  /** Inputs that a turn held and that wait again. */
+  readonly requeued: number;
+  readonly details: readonly { readonly inputId: string; readonly from: string; readonly to: string }[];
+}
+
+export interface ActivateOptions {
+  readonly metadata?: JsonObject | undefined;
+  readonly silentIntents?: readonly string[] | undefined;
+  /** An executor will be bound: the session is attached in the same commit. */
+  readonly attach: boolean;
+}
+
+/** A session found in the store, or a new one, with its runtime and what recovery did. */
+export interface Activated {
+  readonly runtime: SessionRuntime;
+  readonly report: RecoveryReport;
+  readonly isNew: boolean;
+}
+
+interface ReadRow {
+  readonly record: StoredRecord;
+  readonly input: InputRecord;
+}
+
+/**
+ * Claims the session and brings it to life. Nothing is written unless everything could be read.
+ * @throws CorruptionError | StoreError nothing has changed
+ */
+export async function activate(
+  environment: Environment,
+  id: string,
+  options: ActivateOptions,
+): Promise<Activated> {
+  const { store, clock } = environment;
+  const again = <T>(attempt: () => Promise<T>): Promise<T> =>
+    retryBounded(attempt, { clock, mayRetry: isUnavailable });
+  const lease = await again(() => store.claim(keys.session(id)));
+  const stored = await again(() => store.load(keys.session(id)));
+  const session = stored === undefined ? undefined : decodeSession(stored);
+  const { rows, forgotten } = await readRows(environment, id, session, again);
+  requireNoConflict(stored, session, rows);
+
+  const atMs = clock.nowMs();
+  const state = makeState(environment, id, { session, rows, options, at: isoInstant(atMs) });
+  const runtime = new SessionRuntime({ state, environment, lease });
+  const plan = runtime.plan();
+  plan.moves.push({
+    actor: state.actor.id,
+    from: "",
+    to: state.actor.state,
+    event: { type: session === undefined ? "created" : "restored" },
+  });
+  await moveSession(runtime, plan, session, options);
+  const report = await moveInputs(runtime, plan, rows, again);
+  // Rows that another program wrote have no indexes; ours got them in the commit of their admission.
+  if (session === undefined) rebuildIndexes(plan, id, rows);
+  for (const input of forgotten) plan.forgetIndexes(input);
+  plan.keepActive();
+  await runtime.commit(plan);
+  return { runtime, report, isNew: session === undefined && rows.length === 0 };
+}
+
+async function readRows(
+  environment: Environment,
+  id: string,
+  session: SessionRecord | undefined,
+  again: <T>(attempt: () => Promise<T>) => Promise<T>,
+): Promise<{ readonly rows: readonly ReadRow[]; readonly forgotten: readonly InputHeader[] }> {
+  const rows: ReadRow[] = [];
+  const forgotten: InputHeader[] = [];
+  const first = session?.ledger.firstActive ?? 0;
+  let after = first === 0 ? undefined : keys.input(id, first - 1);
+  let expected = first;
+  do {
+    const page = await again(() =>
+      environment.store.list({ prefix: keys.inputs(id), after, limit: PAGE_MAX }),
+    );
+    for (const record of page.records) {
+      if (session !== undefined && record.key[3] !== sequenceSegment(expected)) {
+        throw corrupt(record, `input ${expected} of the session is missing`);
+      }
+      expected += 1;
+      // Before any other check: an ephemeral input does not outlive its process.
+      if (isEphemeral(record.value)) {
+        forgotten.push((record.value as unknown as InputRecord).header);
+        continue;
+      }
+      rows.push({ record, input: decodeInput(record) });
+    }
+    after = page.next;
+  } while (after !== undefined);
+  if (session !== undefined && expected !== session.ledger.nextInput) {
+    throw new CorruptionError(
+      `Session ${id}`,
+      `its inputs end at ${expected}, the session counts ${session.ledger.nextInput}`,
+    );
+  }
+  return { rows, forgotten };
+}
+
+function isEphemeral(value: JsonValue): boolean {
+  const header = (value as { readonly header?: { readonly durability?: unknown } } | null)?.header;
+  return header?.durability === "ephemeral";
+}
+
+const endedStates = new Set(["consumed", "superseded", "coalesced", "abandoned"]);
+
+function isActive({ input }: ReadRow): boolean {
+  return !endedStates.has(String(input.snapshot.value));
+}
+
+/** A session that says it is over while its inputs are not: one of the two is wrong. */
+function requireNoConflict(
+  stored: StoredRecord | undefined,
+  session: SessionRecord | undefined,
+  rows: readonly ReadRow[],
+): void {
+  const value = session?.snapshot.value;
+  if (stored === undefined || (value !== "stopped" && value !== "destroyed")) return;
+  const active = rows.filter(isActive).length;
+  if (active > 0) {
+    throw corrupt(
+      stored,
+      `runtime-state projection '${value}' conflicts with ${active} active inputs`,
+    );
+  }
+}
+
+function makeState(
+  environment: Environment,
+  id: string,
+  from: {
+    readonly session: SessionRecord | undefined;
+    readonly rows: readonly ReadRow[];
+    readonly options: ActivateOptions;
+    readonly at: string;
+  },
+): SessionState {
+  const { session, rows, options, at } = from;
+  const isOver = session === undefined || session.snapshot.value === "destroyed";
+  const snapshot = isOver
+    ? initialSnapshot(sessionMachine, {
+        sessionId: id,
+        ...(options.silentIntents === undefined ? {} : { silentIntents: options.silentIntents }),
+      })
+    : restoreSnapshot(sessionMachine, session.snapshot);
+  const state: SessionState = {
+    id,
+    actor: new DurableActor({
+      id: `session/${id}`,
+      machine: sessionMachine,
+      snapshot,
+      watch: environment.watch,
+    }),
+    metadata: options.metadata ?? session?.metadata ?? {},
+    createdAt: session?.createdAt ?? at,
+    ledger: session?.ledger ?? ledgerOf(rows),
+    inputs: new Map(),
+    inputOfActor: new Map(),
+    lanes: new Lanes(),
+    turn: null,
+    oldestEndedKeys: [],
+  };
+  for (const row of rows.filter(isActive)) {
+    requireLiveParts(row.record, row.input);
+    const expected = semanticsStamp(row.input.policy, row.input.payload);
+    if (!sameStamp(expected, row.input.stamp)) {
+      throw corrupt(row.record, "its execution semantics stamp is not the one of its policy");
+    }
+    const input = LiveInput.restore(row.input, { sessionId: id, watch: environment.watch });
+    state.inputs.set(input.id, input);
+    state.inputOfActor.set(input.actor.id, input);
+  }
+  return state;
+}
+
+/** The counts of rows that have no session record. */
+function ledgerOf(rows: readonly ReadRow[]): Ledger {
+  const next = (of: (input: InputRecord) => number): number =>
+    rows.reduce((most, { input }) => Math.max(most, of(input) + 1), 0);
+  return {
+    ...emptyLedger,
+    nextInput: next((input) => input.sequence),
+    nextPosition: next((input) => input.position ?? input.sequence),
+  };
+}
+
+function sameStamp(a: ReturnType<typeof semanticsStamp>, b: InputRecord["stamp"]): boolean {
+  return (
+    a.boundary === b.boundary &&
+    a.execution === b.execution &&
+    a.terminalIntent === b.terminalIntent
+  );
+}
+
+/** Brings the runtime's chart to where a process without this session's past would have it. */
+async function moveSession(
+  runtime: SessionRuntime,
+  plan: SessionPlan,
+  session: SessionRecord | undefined,
+  options: ActivateOptions,
+): Promise<void> {
+  const { state, environment } = runtime;
+  const value = plan.state(state.actor as never);
+  if (value === "initializing" || value === "stopped") plan.moveSession({ type: "register" });
+  const { turnId, generation } = plan.context(state.actor);
+  if (turnId !== null && session !== undefined) {
+    const record = await runtime.load(keys.turn(state.id, turnId));
+    if (record === undefined) {
+      throw new CorruptionError(`Session ${state.id}`, `its turn ${turnId} is not there`);
+    }
+    const { snapshot } = record.value as unknown as TurnRecord;
+    const turn = LiveTurn.restore({ sessionId: state.id, turnId, snapshot }, environment.watch);
+    if (!turn.hasEnded) {
+      plan.moveTurn(turn, { type: "interrupt", at: plan.at, reason: "the process ended" });
+    }
+    plan.moveSession({ type: "turn.ended", turnId });
+  }
+  if (options.attach) plan.moveSession({ type: "attach", generation: generation + 1 });
+}
+
+async function moveInputs(
+  runtime: SessionRuntime,
+  plan: SessionPlan,
+  rows: readonly ReadRow[],
+  again: <T>(attempt: () => Promise<T>) => Promise<T>,
+): Promise<RecoveryReport> {
+  const { state, environment } = runtime;
+  const details: { inputId: string; from: string; to: string }[] = [];
+  let requeued = 0;
+  const recovered = state.inputs.size;
+  const waiting: LiveInput[] = [];
+  for (const { input: row } of rows) {
+    const input = state.inputs.get(row.id);
+    if (input === undefined) continue;
+    const from = input.actor.state;
+    switch (from) {
+      case "accepted": {
+        const { apply, consume } = input.policy.decision;
+        const isConsumed = apply === "ignore" && consume === "onAccept";
+        plan.moveInput(input, { type: isConsumed ? "consumeOnAccept" : "queue", at: plan.at });
+        break;
+      }
+      case "queued":
+        waiting.push(input);
+        break;
+      case "staged":
+        plan.moveInput(input, { type: "requeue", at: plan.at });
+        requeued += 1;
+        break;
+      default: {
+        const isProven = await again(() => hasReceipt(environment, state.id, input));
+        if (!isProven) {
+          plan.moveInput(input, { type: "requeue", at: plan.at });
+          requeued += 1;
+          break;
+        }
+        if (from === "applied") {
+          const sequence = input.actor.context.lastBoundarySequence ?? 0;
+          plan.moveInput(input, { type: "awaitConsumption", at: plan.at, sequence });
+        }
+        plan.moveInput(input, { type: "consume", at: plan.at });
+      }
+    }
+    const to = plan.state(input.actor as never);
+    if (to !== from) details.push({ inputId: input.id, from, to });
+  }
+  // Inputs that waited are on their lane without a move; the others enter by the effect of theirs.
+  plan.onPublish(() => {
+    for (const input of waiting) state.lanes.enter(input);
+  });
+  return { recovered, abandoned: 0, requeued, details };
+}
+
+/** Whether the turn that held an input proved its boundary. A read error ends recovery. */
+async function hasReceipt(
+  { store }: Environment,
+  sessionId: string,
+  input: LiveInput,
+): Promise<boolean> {
+  const { lastTurnId, lastBoundarySequence } = input.actor.context;
+  if (lastTurnId === null) return false;
+  const key = keys.receipt(sessionId, lastTurnId, lastBoundarySequence ?? 0);
+  return (await store.load(key)) !== undefined;
+}
+
+function rebuildIndexes(plan: SessionPlan, id: string, rows: readonly ReadRow[]): void {
+  for (const row of rows) {
+    const { input } = row;
+    plan.put(keys.inputId(id, input.id), { sequence: input.sequence });
+    plan.indexKey(input, { isEnded: !isActive(row) });
+  }
+}

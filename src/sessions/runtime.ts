@@ -1,0 +1,244 @@
+/**
+ * The runtime of one session: its state in memory, the lock under which plans are made, and the one
+ * way from a plan to its publication. What the plans say is the matter of admission, turns,
+ * operations and recovery.
+ */
+import {
+  AssertionError,
+  assert,
+  ClosedError,
+  NotReadyError,
+  StoreConflict,
+  StoreFenced,
+  StoreUnavailable,
+  TransitionError,
+} from "../errors.js";
+import { Mutex } from "../kernel/mutex.js";
+import type { PlannedEffect } from "../kernel/plan.js";
+import { retryBounded } from "../kernel/retry.js";
+import { commitPlan, OutcomeUnknown } from "../kernel/unit-of-work.js";
+import { PAGE_MAX } from "../limits.js";
+import type { Key, Lease, StoredRecord } from "../store/port.js";
+import { type Completion, completionOfOutcome, Waiter } from "./completion.js";
+import type { Environment } from "./environment.js";
+import type { Executor, ExecutorSource } from "./executors/executor.js";
+import type { LiveInput } from "./live-input.js";
+import { type EndedKey, keys } from "./records.js";
+import { SessionPlan } from "./session-plan.js";
+import type { SessionState } from "./session-state.js";
+
+/** Ended keys read at a time. */
+const ENDED_KEYS_WINDOW = 64;
+
+/** What a runtime tells those around it. */
+export interface RuntimeHost {
+  /** The turn loop should look at the lanes. */
+  wake(): void;
+  /** The runtime no longer speaks for the store and must not be used again. */
+  broken(error: unknown): void;
+  /** The session has left the registry for good. */
+  released(): void;
+}
+
+export class SessionRuntime {
+  readonly state: SessionState;
+  readonly environment: Environment;
+  readonly mutex = new Mutex();
+  readonly #lease: Lease;
+  #host: RuntimeHost = { wake() {}, broken() {}, released() {} };
+  #executor: Executor | undefined;
+  #source: ExecutorSource | undefined;
+  #closed: ClosedError | undefined;
+
+  constructor(options: {
+    readonly state: SessionState;
+    readonly environment: Environment;
+    readonly lease: Lease;
+  }) {
+    this.state = options.state;
+    this.environment = options.environment;
+    this.#lease = options.lease;
+  }
+
+  get id(): string {
+    return this.state.id;
+  }
+
+  connect(host: RuntimeHost): void {
+    this.#host = host;
+  }
+
+  bindExecutor(source: ExecutorSource | undefined): void {
+    this.#source = source;
+    this.#executor = undefined;
+  }
+
+  get hasExecutor(): boolean {
+    return this.#source !== undefined;
+  }
+
+  /** The executor of this session, made when it is first needed. */
+  executor(): Executor {
+    assert(this.#source !== undefined, "a turn starts only where an executor is bound");
+    this.#executor ??= typeof this.#source === "function" ? this.#source(this.id) : this.#source;
+    return this.#executor;
+  }
+
+  /** Stops the executor without waiting for it: it is foreign code and may never answer. */
+  stopExecutor(): void {
+    const executor = this.#executor;
+    this.#executor = undefined;
+    this.#source = undefined;
+    if (executor?.stop === undefined) return;
+    const warn = (error: unknown): void =>
+      this.environment.logger.warn({ sessionId: this.id, error }, "executor failed to stop");
+    try {
+      Promise.resolve(executor.stop()).catch(warn);
+    } catch (error) {
+      warn(error);
+    }
+  }
+
+  /** @throws ClosedError once the runtime is closed or broken */
+  requireOpen(): void {
+    if (this.#closed !== undefined) throw this.#closed;
+  }
+
+  get isOpen(): boolean {
+    return this.#closed === undefined;
+  }
+
+  /** No call is taken from here on; waiters hear why. */
+  close(reason: string, cause?: unknown): void {
+    if (this.#closed !== undefined) return;
+    this.#closed = new ClosedError(`session "${this.id}"`, cause);
+    for (const input of this.state.inputs.values()) {
+      input.waiter.resolve({ type: "terminated", reason });
+      input.actor.stop();
+    }
+    this.state.turn?.actor.stop();
+    this.state.actor.stop();
+  }
+
+  plan(): SessionPlan {
+    const atMs = this.environment.clock.nowMs();
+    return new SessionPlan(this.state, { operation: this.environment.ids.next(atMs), atMs });
+  }
+
+  /**
+   * Runs `work` under the session's lock. Within it nothing but the store may be awaited.
+   * @throws ClosedError once the runtime is closed or broken
+   */
+  exclusive<T>(work: () => Promise<T>): Promise<T> {
+    return this.mutex.run(() => {
+      this.requireOpen();
+      return work();
+    });
+  }
+
+  /**
+   * Makes a plan durable, then public. On an error nothing has changed in memory; where the outcome
+   * cannot be known, or another owner holds the session, the runtime breaks and is read again.
+   */
+  async commit(plan: SessionPlan): Promise<void> {
+    const { store, clock, limits } = this.environment;
+    const proof = plan.seal(limits);
+    try {
+      await commitPlan(plan, { store, lease: this.#lease, clock, proof });
+    } catch (error) {
+      if (isFatal(error)) this.#host.broken(error);
+      throw error;
+    }
+    plan.publish((effect) => this.#run(effect, plan));
+  }
+
+  /** A read of this session's records, tried again while the store is unavailable. */
+  load(key: Key): Promise<StoredRecord | undefined> {
+    const { store, clock } = this.environment;
+    return retryBounded(() => store.load(key), { clock, mayRetry: isUnavailable });
+  }
+
+  /** Reads the oldest ended keys when the window is used up; to be called before inputs end. */
+  async refreshEndedKeys(): Promise<void> {
+    if (this.state.oldestEndedKeys.length > 0 || this.state.ledger.endedKeys === 0) return;
+    const { store, clock } = this.environment;
+    const prefix = keys.endedKeys(this.id);
+    const page = await retryBounded(
+      () => store.list({ prefix, limit: Math.min(ENDED_KEYS_WINDOW, PAGE_MAX) }),
+      { clock, mayRetry: isUnavailable },
+    );
+    this.state.oldestEndedKeys = page.records.map((record) => ({
+      ...(record.value as unknown as Omit<EndedKey, "sequence">),
+      sequence: Number(record.key.at(-1)),
+    }));
+  }
+
+  /** Turns a chart's refusal into the error that callers of an operation expect. */
+  refusal(error: unknown, operation: string): unknown {
+    if (!(error instanceof TransitionError)) return error;
+    return new NotReadyError(this.id, error.state, operation);
+  }
+
+  #run(effect: PlannedEffect, plan: SessionPlan): void {
+    switch (effect.type) {
+      case "enterLane":
+        this.state.lanes.enter(this.#inputOf(effect));
+        break;
+      case "leaveLane":
+        this.state.lanes.leave(this.#inputOf(effect));
+        break;
+      case "tellEnd":
+        this.#tellEnd(this.#inputOf(effect), plan);
+        break;
+      case "wakeLoop":
+        this.#host.wake();
+        break;
+      case "abortExecutor":
+        this.state.turn?.controller.abort();
+        break;
+      case "stopExecutor":
+        this.stopExecutor();
+        break;
+      case "releaseSession":
+        this.#host.released();
+        break;
+      default:
+        assert(false, `effect ${effect.type} of a chart has a handler`);
+    }
+  }
+
+  #inputOf(effect: PlannedEffect): LiveInput {
+    const input = this.state.inputOfActor.get(effect.actor.id);
+    assert(input !== undefined, `actor ${effect.actor.id} is an input of this session`);
+    return input;
+  }
+
+  #tellEnd(input: LiveInput, plan: SessionPlan): void {
+    const { outcome } = input.actor.context;
+    assert(outcome !== null, "an ended input has an outcome");
+    input.waiter.resolve(plan.completionOf(input) ?? completionOfOutcome(outcome));
+    input.actor.stop();
+    this.state.inputOfActor.delete(input.actor.id);
+  }
+
+  /** Tells waiters of an input that goes on; the next outcome has a waiter of its own. */
+  tellRetry(input: LiveInput, completion: Completion): void {
+    const { waiter } = input;
+    input.waiter = new Waiter();
+    waiter.resolve(completion);
+  }
+}
+
+/** After these errors what memory says and what the store says may differ. */
+function isFatal(error: unknown): boolean {
+  return (
+    error instanceof StoreFenced ||
+    error instanceof StoreConflict ||
+    error instanceof OutcomeUnknown ||
+    error instanceof AssertionError
+  );
+}
+
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof StoreUnavailable;
+}

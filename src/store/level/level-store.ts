@@ -1,0 +1,127 @@
+/**
+ * The embedded durable store: LevelDB in one directory, for one process at a time. Opening is
+ * explicit and asynchronous; whatever can be wrong with a directory is said there.
+ *
+ *     <path>/holdfast.json   identity of the store
+ *     <path>/holder.json     who has it open
+ *     <path>/level/          LevelDB
+ */
+import { mkdir, realpath } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { Level } from "level";
+import { StoreUnavailable } from "../../errors.js";
+import { checkedStore } from "../checked.js";
+import { openEngine } from "../optimistic.js";
+import type { StateStore } from "../port.js";
+import { LevelBackend } from "./backend.js";
+import { checkLevelFiles } from "./check-files.js";
+import { damaged } from "./check-tables.js";
+import {
+  isLockedElsewhere,
+  lockedBy,
+  releaseDirectory,
+  removeHolder,
+  takeDirectory,
+  writeHolder,
+} from "./holder.js";
+import {
+  compareIdentity,
+  type IdentityFile,
+  readIdentityFile,
+  writeIdentityFile,
+} from "./identity-file.js";
+import { identityPath, levelPath } from "./layout.js";
+import { openingError } from "./opening-error.js";
+
+export interface LevelStoreOptions {
+  /** Whether a store is founded where there is none. Default true. */
+  readonly create?: boolean;
+  /** Blocks of tables kept in memory, in bytes. Default 8 MiB. */
+  readonly cacheBytes?: number;
+}
+
+/** A store in a directory. */
+export interface LevelStore extends StateStore {
+  /** The directory, absolute and without links. */
+  readonly path: string;
+  /** Names this store for as long as it exists. */
+  readonly id: string;
+}
+
+/**
+ * Opens the store in a directory, or founds one where nothing is. Damage found before LevelDB opens
+ * leaves every file as it was.
+ * @throws StoreLocked another process, or another handle of this one, has it
+ * @throws CorruptionError its files contradict themselves or each other; the message names the file
+ * @throws StoreUnavailable the system refused: permissions, space, too many open files, no directory
+ */
+export async function levelStore(
+  path: string,
+  { create = true, cacheBytes = 8 * 1_024 * 1_024 }: LevelStoreOptions = {},
+): Promise<LevelStore> {
+  const root = await findDirectory(resolve(path), create);
+  takeDirectory(root);
+  try {
+    if (await isLockedElsewhere(root)) throw await lockedBy(root);
+    return await openDirectory(root, { create, cacheBytes });
+  } catch (error) {
+    releaseDirectory(root);
+    throw await openingError(root, error);
+  }
+}
+
+async function findDirectory(path: string, create: boolean): Promise<string> {
+  try {
+    if (create) await mkdir(path, { recursive: true });
+    return await realpath(path);
+  } catch (error) {
+    throw await openingError(path, error);
+  }
+}
+
+async function openDirectory(
+  root: string,
+  { create, cacheBytes }: Required<LevelStoreOptions>,
+): Promise<LevelStore> {
+  const file = await readIdentityFile(identityPath(root));
+  const directory = levelPath(root);
+  const isEmpty = (await checkLevelFiles(directory)) === "empty";
+  if (isEmpty && file !== undefined) {
+    throw damaged(join(directory, "CURRENT"), "it is missing although the store was founded");
+  }
+  if (isEmpty && !create) throw new StoreUnavailable("open", `there is no store at ${root}`);
+  const db = new Level<string, string>(directory, {
+    createIfMissing: isEmpty,
+    cacheSize: cacheBytes,
+    keyEncoding: "utf8",
+    valueEncoding: "utf8",
+  });
+  try {
+    await db.open();
+    return await openRecords(db, { root, file });
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+}
+
+async function openRecords(
+  db: Level<string, string>,
+  { root, file }: { readonly root: string; readonly file: IdentityFile | undefined },
+): Promise<LevelStore> {
+  const path = identityPath(root);
+  const nowIso = new Date().toISOString();
+  const backend = new LevelBackend(db, async () => {
+    await removeHolder(root);
+    releaseDirectory(root);
+  });
+  const engine = await openEngine(backend, {
+    nowIso,
+    verify: (row) => {
+      if (file !== undefined) compareIdentity(path, file, row);
+    },
+  });
+  await writeIdentityFile(path, engine.identity);
+  await writeHolder(root, nowIso);
+  return Object.assign(checkedStore(engine), { path: root, id: engine.identity.id });
+}

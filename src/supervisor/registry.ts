@@ -1,0 +1,249 @@
+/**
+ * The registry: which sessions this process serves, and their runtimes while they are in memory.
+ * Actors are activated when they are needed, leave memory when they are idle, and are built again
+ * from the store when their code or their store failed. One broken session holds up no other.
+ */
+import { ClosedError, NotReadyError, StoreFenced } from "../errors.js";
+import type { Cancel } from "../kernel/clock.js";
+import type { Environment } from "../sessions/environment.js";
+import type { ExecutorSource } from "../sessions/executors/executor.js";
+import { activate, type RecoveryReport } from "../sessions/recovery.js";
+import type { SessionRuntime } from "../sessions/runtime.js";
+import { TurnLoop } from "../sessions/turn-loop.js";
+import type { JsonObject } from "../store/port.js";
+import { RestartBudget } from "./restarts.js";
+
+export interface SessionOptions {
+  readonly executor?: ExecutorSource | undefined;
+  /** Kept with the session and given to its executor; what is stored stays where none is given. */
+  readonly metadata?: JsonObject | undefined;
+  /** Intents of peer requests that do not wake the session. Only a new session takes them. */
+  readonly silentIntents?: readonly string[] | undefined;
+}
+
+/** A session in memory. */
+export interface LiveSession {
+  readonly runtime: SessionRuntime;
+  readonly loop: TurnLoop;
+  readonly report: RecoveryReport;
+  readonly isNew: boolean;
+  usedAtMs: number;
+}
+
+interface Entry {
+  options: SessionOptions;
+  readonly restarts: RestartBudget;
+  live: LiveSession | undefined;
+  activating: Promise<LiveSession> | undefined;
+  /** Why calls are refused until the session is opened again: it is parked, or held elsewhere. */
+  parked: ClosedError | undefined;
+  alarm: Cancel | undefined;
+}
+
+export class Registry {
+  readonly #environment: Environment;
+  readonly #entries = new Map<string, Entry>();
+  #closed: ClosedError | undefined;
+  #sweep: Cancel | undefined;
+
+  constructor(environment: Environment) {
+    this.#environment = environment;
+  }
+
+  /** Sessions in memory. */
+  *live(): IterableIterator<LiveSession> {
+    for (const entry of this.#entries.values()) if (entry.live !== undefined) yield entry.live;
+  }
+
+  peek(id: string): SessionRuntime | undefined {
+    return this.#entries.get(id)?.live?.runtime;
+  }
+
+  /** Why a session is parked, if it is. */
+  parked(id: string): ClosedError | undefined {
+    return this.#entries.get(id)?.parked;
+  }
+
+  /** Registers a session and brings it to life; a new executor takes over from one before. */
+  async open(id: string, options: SessionOptions): Promise<LiveSession> {
+    this.requireOpen();
+    const known = this.#entries.get(id);
+    if (known === undefined) {
+      const entry: Entry = {
+        options,
+        restarts: new RestartBudget(this.#environment.limits, this.#environment.random),
+        live: undefined,
+        activating: undefined,
+        parked: undefined,
+        alarm: undefined,
+      };
+      this.#entries.set(id, entry);
+      try {
+        return await this.#activated(id, entry);
+      } catch (error) {
+        // Another call may have opened it meanwhile; only what never came to life is taken back.
+        if (entry.live === undefined && this.#entries.get(id) === entry) this.#entries.delete(id);
+        throw error;
+      }
+    }
+    known.parked = undefined;
+    if (options.executor !== undefined || options.metadata !== undefined) {
+      known.options = { ...known.options, ...options };
+    }
+    const wasLive = known.live ?? (await known.activating);
+    const live = await this.#activated(id, known);
+    if (wasLive === live && options.executor !== undefined) await bind(live, options.executor);
+    return live;
+  }
+
+  /**
+   * The runtime of a registered session.
+   * @throws NotReadyError it is not registered
+   * @throws ClosedError it is parked, held by another supervisor, or everything is closed
+   */
+  async runtime(id: string): Promise<SessionRuntime> {
+    this.requireOpen();
+    const entry = this.#entries.get(id);
+    if (entry === undefined) throw new NotReadyError(id, "destroyed", "take this call");
+    if (entry.parked !== undefined) throw entry.parked;
+    const live = entry.live ?? (await this.#activated(id, entry));
+    live.usedAtMs = this.#environment.clock.nowMs();
+    return live.runtime;
+  }
+
+  /** From here on every call is refused. Sessions in memory stay until they are released. */
+  close(subject: string): void {
+    this.#closed ??= new ClosedError(subject);
+    this.#sweep?.();
+    for (const entry of this.#entries.values()) entry.alarm?.();
+  }
+
+  requireOpen(): void {
+    if (this.#closed !== undefined) throw this.#closed;
+  }
+
+  release(id: string): void {
+    const entry = this.#entries.get(id);
+    entry?.alarm?.();
+    this.#entries.delete(id);
+  }
+
+  async #activated(id: string, entry: Entry): Promise<LiveSession> {
+    if (entry.live !== undefined) return entry.live;
+    entry.activating ??= this.#activate(id, entry).finally(() => {
+      entry.activating = undefined;
+    });
+    return entry.activating;
+  }
+
+  async #activate(id: string, entry: Entry): Promise<LiveSession> {
+    const { executor, metadata, silentIntents } = entry.options;
+    const attach = executor !== undefined;
+    const activated = await activate(this.#environment, id, { metadata, silentIntents, attach });
+    const { runtime } = activated;
+    this.requireOpen();
+    const loop = new TurnLoop(runtime, {
+      failed: (error) => this.#fail(id, entry, live, error),
+      rested: () => {
+        live.usedAtMs = this.#environment.clock.nowMs();
+      },
+    });
+    const live: LiveSession = { ...activated, loop, usedAtMs: this.#environment.clock.nowMs() };
+    runtime.bindExecutor(executor);
+    runtime.connect({
+      wake: () => loop.wake(),
+      broken: (error) => this.#fail(id, entry, live, error),
+      released: () => this.release(id),
+    });
+    entry.live = live;
+    this.#keepSweeping();
+    loop.wake();
+    return live;
+  }
+
+  /** The runtime no longer speaks for the store: it goes, and comes back from its last commit. */
+  #fail(id: string, entry: Entry, live: LiveSession, error: unknown): void {
+    if (entry.live !== live) return;
+    const { logger, clock } = this.#environment;
+    entry.live = undefined;
+    live.runtime.close(`the session was built again: ${messageOf(error)}`, error);
+    live.runtime.state.turn?.controller.abort();
+    live.runtime.stopExecutor();
+    void live.loop.close();
+    if (error instanceof StoreFenced) {
+      entry.parked = new ClosedError(`session "${id}", which another supervisor holds,`, error);
+      logger.warn({ sessionId: id, error }, "session is held by another supervisor");
+      return;
+    }
+    const pauseMs = entry.restarts.take(clock.nowMs());
+    if (pauseMs === undefined) {
+      entry.parked = new ClosedError(`session "${id}", which failed too often,`, error);
+      logger.error({ sessionId: id, error }, "session is parked");
+      return;
+    }
+    logger.warn({ sessionId: id, error, pauseMs }, "session starts again");
+    entry.alarm = clock.schedule(clock.nowMs() + pauseMs, () => {
+      entry.alarm = undefined;
+      if (this.#closed !== undefined) return;
+      this.#activated(id, entry).catch((cause: unknown) => this.#failStart(id, entry, cause));
+    });
+  }
+
+  #failStart(id: string, entry: Entry, error: unknown): void {
+    if (this.#closed !== undefined || this.#entries.get(id) !== entry) return;
+    const { logger, clock } = this.#environment;
+    const pauseMs = entry.restarts.take(clock.nowMs());
+    if (pauseMs === undefined) {
+      entry.parked = new ClosedError(`session "${id}", which failed too often,`, error);
+      logger.error({ sessionId: id, error }, "session is parked");
+      return;
+    }
+    entry.alarm = clock.schedule(clock.nowMs() + pauseMs, () => {
+      entry.alarm = undefined;
+      this.#activated(id, entry).catch((cause: unknown) => this.#failStart(id, entry, cause));
+    });
+  }
+
+  #keepSweeping(): void {
+    if (this.#sweep !== undefined || this.#closed !== undefined) return;
+    const { clock, limits } = this.#environment;
+    this.#sweep = clock.schedule(clock.nowMs() + limits.idleMs / 2, () => {
+      this.#sweep = undefined;
+      if (this.#passivateIdle(clock.nowMs() - limits.idleMs)) this.#keepSweeping();
+    });
+  }
+
+  /** Lets sessions without work leave memory. True while any is left in it. */
+  #passivateIdle(beforeMs: number): boolean {
+    let isAnyLive = false;
+    for (const entry of this.#entries.values()) {
+      const { live } = entry;
+      if (live === undefined) continue;
+      const { runtime, loop } = live;
+      const isIdle = runtime.mutex.isFree && loop.isResting && runtime.state.inputs.size === 0;
+      if (isIdle && live.usedAtMs <= beforeMs) {
+        entry.live = undefined;
+        runtime.close("the session left memory");
+      } else {
+        isAnyLive = true;
+      }
+    }
+    return isAnyLive;
+  }
+}
+
+/** Binds another executor to a session in memory; a stopped one is taken back into service. */
+async function bind({ runtime }: LiveSession, executor: ExecutorSource): Promise<void> {
+  await runtime.exclusive(async () => {
+    const plan = runtime.plan();
+    const { actor } = runtime.state;
+    if (actor.state === "stopped") plan.moveSession({ type: "register" });
+    plan.moveSession({ type: "attach", generation: actor.context.generation + 1 });
+    plan.onPublish(() => runtime.bindExecutor(executor));
+    await runtime.commit(plan);
+  });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { memoryStore } from "../../src/store/index.js";
+it("smoke", async () => {
+  const s = memoryStore();
+  const lease = await s.claim(["session", "a"]);
+  expect(lease.epoch).toBe(1);
+  const t = await s.begin({ lease, operation: "op" });
+  expect(await t.load(["x"])).toBeUndefined();
+  t.put(["x"], { a: 1 }, "absent");
+  t.put(["x", "y"], 5);
+  const u = await s.begin();
+  expect(await u.load(["x"])).toBeUndefined();
+  u.put(["z"], 1);
+  const results = await Promise.allSettled([t.commit().then(() => 1)]); results.push(...(await Promise.allSettled([u.commit().then(() => 1)])));
+  expect(results.map((r) => r.status)).toEqual(["fulfilled", "rejected"]);
+  console.log(results[1]);
+  console.log(JSON.stringify(await s.list({ prefix: [], limit: 10 })));
+  const l2 = await s.claim(["session", "a"]);
+  const w = await s.begin({ lease });
+  w.put(["q"], 1);
+  await expect(w.commit()).rejects.toMatchObject({ _tag: "StoreFenced", currentEpoch: 2 });
+  await s.close();
+  await expect(s.load(["x"])).rejects.toMatchObject({ _tag: "ClosedError" });
+  void l2;
+});
