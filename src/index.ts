@@ -33,7 +33,7 @@ export type { Logger } from "./kernel/logger.js";
 export { defaultLimits, type Limits } from "./limits.js";
 export type { Admission } from "./sessions/admission.js";
 export type { Completion } from "./sessions/completion.js";
-export { commandExecutor, type CommandOptions } from "./sessions/executors/command-executor.js";
+export { type CommandOptions, commandExecutor } from "./sessions/executors/command-executor.js";
 export type {
   Executor,
   ExecutorSource,
@@ -67,7 +67,12 @@ export type {
   PeerRequest,
   PromptRequest,
 } from "./sessions/input.js";
-export { type Policy, type PolicyDecision, policyTable, type SemanticsStamp } from "./sessions/policy.js";
+export {
+  type Policy,
+  type PolicyDecision,
+  policyTable,
+  type SemanticsStamp,
+} from "./sessions/policy.js";
 export type { BoundaryReceipt, Message, TranscriptEntry } from "./sessions/records.js";
 export type { RecoveryReport } from "./sessions/recovery.js";
 export type { CloseReport } from "./supervisor/drain.js";

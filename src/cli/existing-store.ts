@@ -12,7 +12,7 @@ export async function withExistingStore<T>(
   work: (store: StateStore) => Promise<T>,
 ): Promise<T> {
   requireStoreAt(directory);
-  const { levelStore } = await import("../store/level/index.js");
+  const { levelStore } = await import("../store/level/level-store.js");
   const store = await levelStore(directory, { create: false });
   try {
     return await work(store);

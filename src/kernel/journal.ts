@@ -2,8 +2,9 @@
  * The journal: the kept moves of an owner, one row a plan. It serves looking back (time travel, the
  * sequence diagram) and, because each row is new, it proves that its plan was committed.
  */
-import type { JsonValue, Key } from "../store/port.js";
+
 import { sequenceSegment } from "../store/keys.js";
+import type { JsonValue, Key } from "../store/port.js";
 import { isoInstant } from "./clock.js";
 import type { Move, Plan } from "./plan.js";
 

@@ -83,7 +83,8 @@ export async function accept(
 function requireAccepting(runtime: SessionRuntime): void {
   const { actor } = runtime.state;
   if (actor.state === "destroyed") throw new DestroyedError(runtime.id, "accept an input");
-  const isTaking = actor.state === "idle" || actor.state === "attached" || actor.state === "running";
+  const isTaking =
+    actor.state === "idle" || actor.state === "attached" || actor.state === "running";
   if (!isTaking || actor.context.registration === "draining") {
     throw new NotReadyError(runtime.id, actor.state, "accept an input");
   }

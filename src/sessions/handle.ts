@@ -230,4 +230,3 @@ function requireLimit(limit = PAGE_DEFAULT): number {
   }
   return limit;
 }
-

@@ -170,7 +170,9 @@ export function completeHeader(
  * names, in hex. Two requests with one idempotency key must agree in it.
  */
 export function payloadDigest(payload: InputPayload): string {
-  return createHash("sha256").update(canonicalJson(payload as unknown as JsonValue)).digest("hex");
+  return createHash("sha256")
+    .update(canonicalJson(payload as unknown as JsonValue))
+    .digest("hex");
 }
 
 function canonicalJson(value: JsonValue): string {

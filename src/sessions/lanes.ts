@@ -54,7 +54,11 @@ export class Lanes<T extends LaneItem> {
    * first that does; a batch without any is left until one comes. Changes nothing.
    */
   select(nowMs: number): readonly T[] {
-    const steer = batchOf(this.#lanes.steer, nowMs, (first, item) => first.boundary === item.boundary);
+    const steer = batchOf(
+      this.#lanes.steer,
+      nowMs,
+      (first, item) => first.boundary === item.boundary,
+    );
     if (steer.length > 0) return steer;
     return batchOf(this.#lanes.queue, nowMs, (first, item) => !first.isPrompt && !item.isPrompt);
   }

@@ -52,7 +52,11 @@ export class LiveInput implements LaneItem {
   /** A new input, at the first state of its chart. */
   static admit(
     parts: Parts,
-    options: { readonly sessionId: string; readonly attemptsMax: number; readonly watch: ActorWatch },
+    options: {
+      readonly sessionId: string;
+      readonly attemptsMax: number;
+      readonly watch: ActorWatch;
+    },
   ): LiveInput {
     const actor = new DurableActor({
       id: actorId(options.sessionId, parts.header.id),

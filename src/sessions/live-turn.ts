@@ -1,5 +1,5 @@
 /** The turn in progress of a session, as it is held in memory. */
-import { turnMachine, type TurnInput } from "../../machines/turn.js";
+import { type TurnInput, turnMachine } from "../../machines/turn.js";
 import { type ActorWatch, DurableActor } from "../kernel/actor.js";
 import { initialSnapshot, restoreSnapshot, type StoredSnapshot } from "../kernel/xstate.js";
 import type { LiveInput } from "./live-input.js";
@@ -34,7 +34,11 @@ export class LiveTurn {
 
   /** A turn that a crash cut off, only to be ended. */
   static restore(
-    options: { readonly sessionId: string; readonly turnId: string; readonly snapshot: StoredSnapshot },
+    options: {
+      readonly sessionId: string;
+      readonly turnId: string;
+      readonly snapshot: StoredSnapshot;
+    },
     watch: ActorWatch,
   ): LiveTurn {
     const actor = new DurableActor({

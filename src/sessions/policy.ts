@@ -126,7 +126,8 @@ export function decidePolicy(
   // A continuation and an event are queued by default; only a caller's own word overrides the table.
   const handling = "handling" in payload ? payload.handling : undefined;
   if (handling !== undefined) decision = handled(row, handling, activity, decision);
-  if (isSilent(payload, silentIntents)) decision = { ...decision, apply: "turnStart", wake: "none" };
+  if (isSilent(payload, silentIntents))
+    decision = { ...decision, apply: "turnStart", wake: "none" };
   return { version: POLICY_VERSION, decision };
 }
 

@@ -40,7 +40,11 @@ export interface RecoveryReport {
   readonly abandoned: number;
   /** Inputs that a turn held and that wait again. */
   readonly requeued: number;
-  readonly details: readonly { readonly inputId: string; readonly from: string; readonly to: string }[];
+  readonly details: readonly {
+    readonly inputId: string;
+    readonly from: string;
+    readonly to: string;
+  }[];
 }
 
 export interface ActivateOptions {

@@ -189,7 +189,10 @@ export class SessionPlan extends Plan {
     this.put(keys.endedKey(id, sequence), { key, endedAtMs: this.atMs });
     let { endedKeys } = this.ledger;
     endedKeys += 1;
-    for (const oldest of oldestEndedKeys.slice(this.#expired, this.#expired + EXPIRED_KEYS_PER_END)) {
+    for (const oldest of oldestEndedKeys.slice(
+      this.#expired,
+      this.#expired + EXPIRED_KEYS_PER_END,
+    )) {
       const isTooMany = endedKeys > limits.endedKeysMax;
       const isTooOld = oldest.endedAtMs + limits.endedKeyAgeMaxMs < this.atMs;
       if (!isTooMany && !isTooOld) break;
@@ -234,7 +237,8 @@ export class SessionPlan extends Plan {
 
   /** Writes the active row where live work remains, whether or not it is there already. */
   keepActive(): void {
-    if (this.#firstActive() !== undefined) this.put(keys.active(this.#state.id), { since: this.at });
+    if (this.#firstActive() !== undefined)
+      this.put(keys.active(this.#state.id), { since: this.at });
   }
 
   /** Takes the key of an ended input out of the order of ends, since a new input is to have it. */

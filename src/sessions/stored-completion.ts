@@ -33,7 +33,5 @@ export function completionOfTurn(turn: TurnRecord): Completion {
 }
 
 export function completionOfResult(result: JsonValue | undefined): Completion {
-  return result === undefined
-    ? { type: "completedWithoutResult" }
-    : { type: "completed", result };
+  return result === undefined ? { type: "completedWithoutResult" } : { type: "completed", result };
 }

@@ -5,9 +5,9 @@
  */
 import { isHoldfastError } from "../errors.js";
 import { type Cancel, isoInstant } from "../kernel/clock.js";
-import { keys, type TranscriptEntry } from "./records.js";
 import type { Executor, TranscriptReader, TurnRequest, TurnResult } from "./executors/executor.js";
 import type { LiveTurn } from "./live-turn.js";
+import { keys, type TranscriptEntry } from "./records.js";
 import type { SessionRuntime } from "./runtime.js";
 import {
   type CheckedResult,

@@ -74,7 +74,9 @@ export class Sessions {
     let last = request.after;
     while (items.length < limit) {
       const after: Key | undefined =
-        last === undefined ? undefined : [...keys.session(requireId(last, "session id")), AFTER_ALL];
+        last === undefined
+          ? undefined
+          : [...keys.session(requireId(last, "session id")), AFTER_ALL];
       const page = await this.#environment.store.list({ prefix: sessionsPrefix, after, limit: 1 });
       const record = page.records[0];
       if (record === undefined) return { items, next: undefined };
@@ -123,7 +125,11 @@ function checkOptions({ executor, metadata, silentIntents }: SessionOptions): vo
     (typeof executor === "object" && executor !== null && typeof executor.apply === "function");
   if (!isExecutor) {
     throw new ValidationError("session options", [
-      { path: "/executor", found: typeof executor, expected: "an executor, or a function that makes one" },
+      {
+        path: "/executor",
+        found: typeof executor,
+        expected: "an executor, or a function that makes one",
+      },
     ]);
   }
   checkJson({ metadata: metadata ?? {}, silentIntents: silentIntents ?? [] });

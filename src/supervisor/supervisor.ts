@@ -2,18 +2,20 @@
  * The supervisor: one process's reign over a store. It opens, serves and closes; everything durable
  * happens in the rooms below it.
  */
-import { type CloseMode, type SupervisorEvent, supervisorMachine } from "../../machines/supervisor.js";
+import {
+  type CloseMode,
+  type SupervisorEvent,
+  supervisorMachine,
+} from "../../machines/supervisor.js";
 import { ValidationError } from "../errors.js";
 import { DurableActor } from "../kernel/actor.js";
 import { type Clock, systemClock } from "../kernel/clock.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
 import { type Logger, silentLogger } from "../kernel/logger.js";
-import { initialSnapshot, type InspectionEvent, type LiveActor, step } from "../kernel/xstate.js";
-import { defaultLimits, type Limits } from "../limits.js";
+import { type InspectionEvent, initialSnapshot, type LiveActor, step } from "../kernel/xstate.js";
+import { defaultLimits, type Limits, PAGE_MAX } from "../limits.js";
 import type { Environment } from "../sessions/environment.js";
-import { PAGE_MAX } from "../limits.js";
 import { activeSessionsPrefix } from "../sessions/records.js";
-import { levelStore } from "../store/level/index.js";
 import type { StateStore } from "../store/port.js";
 import { type CloseReport, drain } from "./drain.js";
 import { Registry } from "./registry.js";
@@ -72,7 +74,7 @@ export class Supervisor implements AsyncDisposable {
     const limits = requireLimits(options.limits ?? {});
     const logger = options.logger ?? silentLogger;
     const ownsStore = typeof options.store === "string";
-    const store = typeof options.store === "string" ? await levelStore(options.store) : options.store;
+    const store = typeof options.store === "string" ? await openPath(options.store) : options.store;
     const supervisor = new Supervisor(
       {
         store,
@@ -161,10 +163,18 @@ export class Supervisor implements AsyncDisposable {
   }
 }
 
+/** Loaded on demand: a host with a store of its own does not pay for LevelDB at start. */
+async function openPath(path: string): Promise<StateStore> {
+  const { levelStore } = await import("../store/level/level-store.js");
+  return levelStore(path);
+}
+
 function requireLimits(given: Partial<Limits>): Limits {
   const issues = Object.entries(given).flatMap(([name, value]) => {
     if (!(name in defaultLimits)) {
-      return [{ path: `/${name}`, found: "unknown", expected: Object.keys(defaultLimits).join(", ") }];
+      return [
+        { path: `/${name}`, found: "unknown", expected: Object.keys(defaultLimits).join(", ") },
+      ];
     }
     return Number.isSafeInteger(value) && (value as number) >= 0
       ? []
