@@ -6,8 +6,11 @@
 export interface Clock {
   /** Epoch milliseconds. Never used to measure how long something took. */
   nowMs(): number;
-  /** Runs `task` once at `dueMs` (epoch milliseconds), at once when that has passed. */
-  schedule(dueMs: number, task: () => void): Cancel;
+  /**
+   * Runs `task` once at `dueMs` (epoch milliseconds), soon when that has passed. Work that somebody
+   * waits for keeps the process alive; housekeeping in the background does not.
+   */
+  schedule(dueMs: number, task: () => void, kind?: "work" | "background"): Cancel;
 }
 
 /** Takes a scheduled task back; without effect when it has run. */
@@ -16,16 +19,16 @@ export type Cancel = () => void;
 /** Node rejects longer timers; longer waits are made of several. */
 const TIMER_MAX_MS = 2_147_483_647;
 
-/** The clock of the operating system. Its timers do not keep a process alive. */
+/** The clock of the operating system. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
-  schedule(dueMs, task) {
+  schedule(dueMs, task, kind = "work") {
     let timer: NodeJS.Timeout;
     const arm = (): void => {
       const waitMs = Math.max(0, dueMs - Date.now());
       timer =
         waitMs > TIMER_MAX_MS ? setTimeout(arm, TIMER_MAX_MS) : setTimeout(task, Math.ceil(waitMs));
-      timer.unref();
+      if (kind === "background") timer.unref();
     };
     arm();
     return () => clearTimeout(timer);
@@ -37,7 +40,18 @@ export function isoInstant(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
-/** Resolves at `dueMs`. */
-export function sleepUntil(clock: Clock, dueMs: number): Promise<void> {
-  return new Promise((resolve) => clock.schedule(dueMs, resolve));
+/** True when `work` settled before `dueMs`, well or badly. It goes on in either case. */
+export function settlesInTime(
+  clock: Clock,
+  dueMs: number,
+  work: Promise<unknown>,
+): Promise<boolean> {
+  return new Promise((resolve) => {
+    const cancel = clock.schedule(dueMs, () => resolve(false));
+    const settle = (): void => {
+      cancel();
+      resolve(true);
+    };
+    work.then(settle, settle);
+  });
 }

@@ -3,7 +3,7 @@
  * acknowledgement means. The row that proves a plan is its journal entry: its key is new with every
  * plan of an owner, and the record carries the operation id.
  */
-import { AssertionError, StoreConflict, StoreUnavailable } from "../errors.js";
+import { AssertionError, StoreConflict, StoreFenced, StoreUnavailable } from "../errors.js";
 import type { Key, Lease, StateStore } from "../store/port.js";
 import type { Clock } from "./clock.js";
 import type { Plan } from "./plan.js";
@@ -39,8 +39,9 @@ export async function commitPlan(plan: Plan, context: CommitContext): Promise<vo
       try {
         await commitOnce(plan, context, mayHaveHappened);
       } catch (error) {
-        const isOpen =
-          error instanceof StoreUnavailable || (mayHaveHappened && error instanceof StoreConflict);
+        // A refusal speaks for this try alone: an earlier one, whose answer was lost, may have landed.
+        const isRefused = error instanceof StoreConflict || error instanceof StoreFenced;
+        const isOpen = error instanceof StoreUnavailable || (mayHaveHappened && isRefused);
         if (!isOpen || !(await isApplied(plan, context))) throw error;
       }
     },

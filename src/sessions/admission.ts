@@ -13,6 +13,7 @@ import {
   StoreError,
 } from "../errors.js";
 import type { Completion } from "./completion.js";
+import type { Environment } from "./environment.js";
 import { type InputRequest, type ParsedInput, payloadDigest } from "./input.js";
 import { LiveInput } from "./live-input.js";
 import { parseInput } from "./parse-input.js";
@@ -42,21 +43,34 @@ export type Admission =
     }
   | { readonly outcome: "rejected"; readonly inputId: string; readonly reason: string };
 
+/** An input that may be admitted, as far as it alone can tell. */
+export interface AdmissionRequest extends ParsedInput {
+  /** The caller chose its id; without one a new id was made. */
+  readonly hasOwnId: boolean;
+}
+
+/** @throws ValidationError with every fault of the request */
+export function parseRequest(
+  request: InputRequest,
+  { clock, ids, limits }: Environment,
+): AdmissionRequest {
+  const nowMs = clock.nowMs();
+  const parsed = parseInput(request, { id: () => ids.next(nowMs), nowMs, limits });
+  return { ...parsed, hasOwnId: request.id !== undefined };
+}
+
 /**
  * Takes one input. When it returns `accepted`, the input is durable; when it throws, nothing of it
  * is there and it can be sent again.
- * @throws ValidationError | NotReadyError | DestroyedError | IdempotencyConflictError |
- * CapacityError | ConflictError | ClosedError | OperationError (the store failed; see its cause)
+ * @throws NotReadyError | DestroyedError | IdempotencyConflictError | CapacityError |
+ * ConflictError | ClosedError | OperationError (the store failed; see its cause)
  */
 export async function accept(
   runtime: SessionRuntime,
-  request: InputRequest,
+  { hasOwnId, ...parsed }: AdmissionRequest,
   signal?: AbortSignal,
 ): Promise<Admission> {
-  const { clock, ids, limits } = runtime.environment;
-  const nowMs = clock.nowMs();
-  const parsed = parseInput(request, { id: () => ids.next(nowMs), nowMs, limits });
-  const hasOwnId = request.id !== undefined;
+  const { limits } = runtime.environment;
   try {
     return await runtime.exclusive(async () => {
       signal?.throwIfAborted();

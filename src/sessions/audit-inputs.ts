@@ -11,6 +11,7 @@ import {
   type BoundaryReceipt,
   decodeInput,
   type InputRecord,
+  isForgotten,
   type KeyRecord,
   keys,
 } from "./records.js";
@@ -60,7 +61,7 @@ export async function auditInputs(
     expected = sequence + 1;
     totals.end = expected;
     totals.inputs += 1;
-    if (record === undefined) continue;
+    if (record === undefined || isForgotten(record)) continue;
     try {
       await auditInput(store, id, { input: decodeInput(record), session, totals }, report);
     } catch (error) {
@@ -87,8 +88,6 @@ async function auditInput(
   const phase = String(input.snapshot.value);
   const context = input.snapshot.context as unknown as InputContext;
   const index = await auditedRow(store, keys.inputId(id, input.id));
-  // One that was not durable loses its indexes in recovery, and its row stays without meaning.
-  if (index === undefined && input.header?.durability === "ephemeral") return;
   const isPointedAt =
     index === "unreadable" || (isObject(index?.value) && index.value.sequence === input.sequence);
   // A session without a record was never opened here, and gets its indexes when it is.

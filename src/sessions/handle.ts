@@ -7,8 +7,9 @@ import { NotFoundError, NotReadyError, ValidationError } from "../errors.js";
 import type { LiveActor } from "../kernel/xstate.js";
 import { PAGE_MAX } from "../limits.js";
 import type { JsonObject, StateStore, StoredRecord } from "../store/port.js";
-import { type Admission, accept } from "./admission.js";
+import { type Admission, accept, parseRequest } from "./admission.js";
 import type { Completion } from "./completion.js";
+import type { Environment } from "./environment.js";
 import type { InputRequest, InputView } from "./input.js";
 import { viewOf } from "./live-input.js";
 import { requireId } from "./parse-input.js";
@@ -16,6 +17,8 @@ import {
   type BoundaryReceipt,
   decodeInput,
   decodeSession,
+  hasEnded,
+  isForgotten,
   keys,
   type TranscriptEntry,
 } from "./records.js";
@@ -25,7 +28,7 @@ import { cancelTurn } from "./turns.js";
 
 /** Finds the runtime of a session, bringing it to life where it left memory. */
 export interface RuntimeSource {
-  readonly store: StateStore;
+  readonly environment: Environment;
   /** The runtime if it is in memory. */
   peek(id: string): SessionRuntime | undefined;
   runtime(id: string): Promise<SessionRuntime>;
@@ -85,7 +88,9 @@ export class Session {
     request: InputRequest,
     options: { readonly signal?: AbortSignal } = {},
   ): Promise<Admission> {
-    return accept(await this.#source.runtime(this.id), request, options.signal);
+    // Read before anything is awaited: the caller may change its objects afterwards.
+    const parsed = parseRequest(request, this.#source.environment);
+    return accept(await this.#source.runtime(this.id), parsed, options.signal);
   }
 
   /** The runtime's state right now: `idle`, `attached`, `running`, … `destroyed` when it is not registered. */
@@ -100,7 +105,7 @@ export class Session {
 
   /** @throws NotFoundError */
   async snapshot(): Promise<SessionView> {
-    return loadSession(this.#source.store, this.id);
+    return loadSession(this.#source.environment.store, this.id);
   }
 
   /** One input, or `undefined` where this session does not know it. */
@@ -114,28 +119,36 @@ export class Session {
 
   /** Inputs in the order of their admission. */
   inputs(filter: InputFilter = {}): Promise<Page<InputView>> {
-    return listInputs(this.#source.store, this.id, filter);
+    return listInputs(this.#source.environment.store, this.id, filter);
   }
 
   /**
-   * How an input ends, or how its next attempt does; for an ended input, how it ended. Never rejects
-   * once it is given.
-   * @throws NotFoundError
+   * How an input ends, or how its next attempt does; for an ended input, how it ended.
+   * @throws NotFoundError this session does not know the input
+   * @throws NotReadyError the input has not ended, and the session is not open to go on with it
    */
   async completion(inputId: string): Promise<Completion> {
     requireId(inputId, "input id");
-    const runtime = this.#source.peek(this.id);
-    const live = runtime?.state.inputs.get(inputId);
+    const live = this.#source.peek(this.id)?.state.inputs.get(inputId);
     if (live !== undefined) return live.waiter.promise;
     const record = await this.#inputRecord(inputId);
     if (record === undefined) throw new NotFoundError("input", inputId);
-    return storedCompletion((key) => this.#source.store.load(key), this.id, decodeInput(record));
+    const input = decodeInput(record);
+    if (hasEnded(input)) {
+      const { store } = this.#source.environment;
+      return storedCompletion((key) => store.load(key), this.id, input);
+    }
+    // It was read just before it ended, or while the session was out of memory.
+    await this.#source.runtime(this.id);
+    return this.completion(inputId);
   }
 
   /** The proof of one boundary, or `undefined`. */
   async receipt(turnId: string, sequence: number): Promise<BoundaryReceipt | undefined> {
     requireId(turnId, "turn id");
-    const record = await this.#source.store.load(keys.receipt(this.id, turnId, sequence));
+    const record = await this.#source.environment.store.load(
+      keys.receipt(this.id, turnId, sequence),
+    );
     return record?.value as BoundaryReceipt | undefined;
   }
 
@@ -143,7 +156,7 @@ export class Session {
   async transcript(
     request: { readonly after?: number; readonly limit?: number } = {},
   ): Promise<Page<TranscriptItem>> {
-    const page = await this.#source.store.list({
+    const page = await this.#source.environment.store.list({
       prefix: keys.transcript(this.id),
       after: request.after === undefined ? undefined : keys.transcriptEntry(this.id, request.after),
       limit: requireLimit(request.limit),
@@ -173,7 +186,7 @@ export class Session {
   }
 
   async #inputRecord(inputId: string): Promise<StoredRecord | undefined> {
-    const { store } = this.#source;
+    const { store } = this.#source.environment;
     const index = await store.load(keys.inputId(this.id, inputId));
     if (index === undefined) return undefined;
     const { sequence } = index.value as { readonly sequence: number };
@@ -217,6 +230,7 @@ export async function listInputs(
     limit,
   });
   const items = page.records
+    .filter((record) => !isForgotten(record))
     .map((record) => viewOf(decodeInput(record)))
     .filter((view) => filter.phase === undefined || view.phase === filter.phase);
   return { items, next: page.next === undefined ? undefined : Number(page.next.at(-1)) };

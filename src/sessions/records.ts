@@ -193,6 +193,16 @@ export function decodeInput(record: StoredRecord): InputRecord {
   return value as unknown as InputRecord;
 }
 
+/** Whether a stored input is at its end: its outcome is written with its last move. */
+export function hasEnded({ snapshot }: InputRecord): boolean {
+  return (snapshot.context as unknown as InputContext).outcome !== null;
+}
+
+/** An ephemeral input of a process that is gone: its row holds its place and no more. */
+export function isForgotten({ value }: StoredRecord): boolean {
+  return isObject(value) && value.isForgotten === true;
+}
+
 export function requireLiveParts(record: StoredRecord, input: InputRecord): void {
   if (!isObject(input.payload)) throw corrupt(record, "missing payload");
   if (!isObject(input.stamp)) throw corrupt(record, "missing runtime execution semantics stamp");

@@ -13,7 +13,6 @@ import { PAGE_MAX } from "../limits.js";
 import { sequenceSegment } from "../store/keys.js";
 import type { JsonObject, JsonValue, StoredRecord } from "../store/port.js";
 import type { Environment } from "./environment.js";
-import type { InputHeader } from "./input.js";
 import { Lanes } from "./lanes.js";
 import { LiveInput } from "./live-input.js";
 import { LiveTurn } from "./live-turn.js";
@@ -23,7 +22,9 @@ import {
   decodeInput,
   decodeSession,
   emptyLedger,
+  hasEnded,
   type InputRecord,
+  isForgotten,
   keys,
   type Ledger,
   requireLiveParts,
@@ -66,6 +67,13 @@ interface ReadRow {
   readonly input: InputRecord;
 }
 
+interface ReadRows {
+  readonly rows: readonly ReadRow[];
+  /** Ephemeral inputs of a process that is gone. */
+  readonly forgotten: readonly InputRecord[];
+  readonly nextInput: number;
+}
+
 /**
  * Claims the session and brings it to life. Nothing is written unless everything could be read.
  * @throws CorruptionError | StoreError nothing has changed
@@ -81,11 +89,17 @@ export async function activate(
   const lease = await again(() => store.claim(keys.session(id)));
   const stored = await again(() => store.load(keys.session(id)));
   const session = stored === undefined ? undefined : decodeSession(stored);
-  const { rows, forgotten } = await readRows(environment, id, session, again);
+  const { rows, forgotten, nextInput } = await readRows(environment, id, session, again);
   requireNoConflict(stored, session, rows);
 
   const atMs = clock.nowMs();
-  const state = makeState(environment, id, { session, rows, options, at: isoInstant(atMs) });
+  const state = makeState(environment, id, {
+    session,
+    rows,
+    nextInput,
+    options,
+    at: isoInstant(atMs),
+  });
   const runtime = new SessionRuntime({ state, environment, lease });
   const plan = runtime.plan();
   plan.moves.push({
@@ -98,7 +112,7 @@ export async function activate(
   const report = await moveInputs(runtime, plan, rows, again);
   // Rows that another program wrote have no indexes; ours got them in the commit of their admission.
   if (session === undefined) rebuildIndexes(plan, id, rows);
-  for (const input of forgotten) plan.forgetIndexes(input);
+  for (const { sequence, header } of forgotten) plan.forget(sequence, header);
   plan.keepActive();
   await runtime.commit(plan);
   return { runtime, report, isNew: session === undefined && rows.length === 0 };
@@ -109,9 +123,9 @@ async function readRows(
   id: string,
   session: SessionRecord | undefined,
   again: <T>(attempt: () => Promise<T>) => Promise<T>,
-): Promise<{ readonly rows: readonly ReadRow[]; readonly forgotten: readonly InputHeader[] }> {
+): Promise<ReadRows> {
   const rows: ReadRow[] = [];
-  const forgotten: InputHeader[] = [];
+  const forgotten: InputRecord[] = [];
   const first = session?.ledger.firstActive ?? 0;
   let after = first === 0 ? undefined : keys.input(id, first - 1);
   let expected = first;
@@ -120,13 +134,18 @@ async function readRows(
       environment.store.list({ prefix: keys.inputs(id), after, limit: PAGE_MAX }),
     );
     for (const record of page.records) {
-      if (session !== undefined && record.key[3] !== sequenceSegment(expected)) {
-        throw corrupt(record, `input ${expected} of the session is missing`);
+      // Rows that another program wrote begin where it likes, and are contiguous from there.
+      if (session === undefined && rows.length + forgotten.length === 0) {
+        expected = Number(record.key[3]);
+      }
+      if (record.key[3] !== sequenceSegment(expected)) {
+        throw corrupt(record, `input ${expected} of the session is missing before it`);
       }
       expected += 1;
       // Before any other check: an ephemeral input does not outlive its process.
+      if (isForgotten(record)) continue;
       if (isEphemeral(record.value)) {
-        forgotten.push((record.value as unknown as InputRecord).header);
+        forgotten.push(record.value as unknown as InputRecord);
         continue;
       }
       rows.push({ record, input: decodeInput(record) });
@@ -139,7 +158,7 @@ async function readRows(
       `its inputs end at ${expected}, the session counts ${session.ledger.nextInput}`,
     );
   }
-  return { rows, forgotten };
+  return { rows, forgotten, nextInput: expected };
 }
 
 function isEphemeral(value: JsonValue): boolean {
@@ -147,10 +166,8 @@ function isEphemeral(value: JsonValue): boolean {
   return header?.durability === "ephemeral";
 }
 
-const endedStates = new Set(["consumed", "superseded", "coalesced", "abandoned"]);
-
 function isActive({ input }: ReadRow): boolean {
-  return !endedStates.has(String(input.snapshot.value));
+  return !hasEnded(input);
 }
 
 /** A session that says it is over while its inputs are not: one of the two is wrong. */
@@ -176,6 +193,7 @@ function makeState(
   from: {
     readonly session: SessionRecord | undefined;
     readonly rows: readonly ReadRow[];
+    readonly nextInput: number;
     readonly options: ActivateOptions;
     readonly at: string;
   },
@@ -198,7 +216,7 @@ function makeState(
     }),
     metadata: options.metadata ?? session?.metadata ?? {},
     createdAt: session?.createdAt ?? at,
-    ledger: session?.ledger ?? ledgerOf(rows),
+    ledger: session?.ledger ?? ledgerOf(rows, from.nextInput),
     inputs: new Map(),
     inputOfActor: new Map(),
     lanes: new Lanes(),
@@ -219,14 +237,9 @@ function makeState(
 }
 
 /** The counts of rows that have no session record. */
-function ledgerOf(rows: readonly ReadRow[]): Ledger {
-  const next = (of: (input: InputRecord) => number): number =>
-    rows.reduce((most, { input }) => Math.max(most, of(input) + 1), 0);
-  return {
-    ...emptyLedger,
-    nextInput: next((input) => input.sequence),
-    nextPosition: next((input) => input.position ?? input.sequence),
-  };
+function ledgerOf(rows: readonly ReadRow[], nextInput: number): Ledger {
+  const nextPosition = rows.reduce((next, { input }) => Math.max(next, input.position + 1), 0);
+  return { ...emptyLedger, nextInput, nextPosition };
 }
 
 function sameStamp(a: ReturnType<typeof semanticsStamp>, b: InputRecord["stamp"]): boolean {

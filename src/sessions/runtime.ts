@@ -23,12 +23,16 @@ import { type Completion, completionOfOutcome, Waiter } from "./completion.js";
 import type { Environment } from "./environment.js";
 import type { Executor, ExecutorSource } from "./executors/executor.js";
 import type { LiveInput } from "./live-input.js";
-import { type EndedKey, keys } from "./records.js";
+import { decodeInput, type EndedKey, keys } from "./records.js";
 import { SessionPlan } from "./session-plan.js";
 import type { SessionState } from "./session-state.js";
+import { storedCompletion } from "./stored-completion.js";
 
 /** Ended keys read at a time. */
 const ENDED_KEYS_WINDOW = 64;
+
+/** Who waits, by the id of the input. */
+export type Waiters = Map<string, Waiter>;
 
 /** What a runtime tells those around it. */
 export interface RuntimeHost {
@@ -108,16 +112,50 @@ export class SessionRuntime {
     return this.#closed === undefined;
   }
 
-  /** No call is taken from here on; waiters hear why. */
-  close(reason: string, cause?: unknown): void {
-    if (this.#closed !== undefined) return;
+  /**
+   * No call is taken from here on. Who waits for an input that has not ended is handed over: to the
+   * runtime that follows this one, or to be told that there is none.
+   */
+  close(cause?: unknown): Waiters {
+    const waiters = new Map<string, Waiter>();
+    if (this.#closed !== undefined) return waiters;
     this.#closed = new ClosedError(`session "${this.id}"`, cause);
     for (const input of this.state.inputs.values()) {
-      input.waiter.resolve({ type: "terminated", reason });
+      waiters.set(input.id, input.waiter);
       input.actor.stop();
     }
     this.state.turn?.actor.stop();
     this.state.actor.stop();
+    return waiters;
+  }
+
+  /** Takes on who waited at the runtime before; those whose input has ended hear how. */
+  async adopt(waiters: Waiters): Promise<void> {
+    for (const [inputId, waiter] of waiters) {
+      const live = this.state.inputs.get(inputId);
+      if (live === undefined) {
+        waiter.resolve(await this.#completionOf(inputId));
+        waiters.delete(inputId);
+        continue;
+      }
+      // Nobody has asked the new runtime yet, or both hear the same.
+      void live.waiter.promise.then((completion) => waiter.resolve(completion));
+      waiters.delete(inputId);
+    }
+  }
+
+  async #completionOf(inputId: string): Promise<Completion> {
+    const index = await this.load(keys.inputId(this.id, inputId));
+    const sequence = (index?.value as { readonly sequence: number } | undefined)?.sequence;
+    const row = sequence === undefined ? undefined : await this.load(keys.input(this.id, sequence));
+    // An ephemeral input does not outlive its runtime.
+    if (row === undefined) return { type: "terminated", reason: "the session started again" };
+    return storedCompletion((key) => this.load(key), this.id, decodeInput(row));
+  }
+
+  /** Resolves when every plan that was begun is durable or refused. */
+  settled(): Promise<void> {
+    return this.mutex.run(() => Promise.resolve());
   }
 
   plan(): SessionPlan {

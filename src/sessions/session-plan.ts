@@ -13,7 +13,7 @@ import { journalPlan } from "../kernel/journal.js";
 import { Plan } from "../kernel/plan.js";
 import { encodeSnapshot } from "../kernel/xstate.js";
 import type { Limits } from "../limits.js";
-import type { JsonValue, Key } from "../store/port.js";
+import type { JsonObject, JsonValue, Key } from "../store/port.js";
 import type { Completion } from "./completion.js";
 import { type InputHeader, payloadDigest } from "./input.js";
 import type { LiveInput } from "./live-input.js";
@@ -33,6 +33,7 @@ const EXPIRED_KEYS_PER_END = 4;
 
 export class SessionPlan extends Plan {
   ledger: Ledger;
+  metadata: JsonObject;
   readonly #state: SessionState;
   readonly #inputs = new Set<LiveInput>();
   readonly #positions = new Map<LiveInput, number>();
@@ -46,6 +47,7 @@ export class SessionPlan extends Plan {
     super(options);
     this.#state = state;
     this.ledger = state.ledger;
+    this.metadata = state.metadata;
   }
 
   get at(): string {
@@ -151,7 +153,7 @@ export class SessionPlan extends Plan {
         encodeSnapshot(this.snapshot(this.#state.actor)),
       ) as unknown as JsonValue,
       ledger: this.ledger as unknown as JsonValue,
-      metadata: this.#state.metadata,
+      metadata: this.metadata,
       createdAt: this.#state.createdAt,
       updatedAt: this.at,
     });
@@ -228,9 +230,10 @@ export class SessionPlan extends Plan {
     };
   }
 
-  /** Removes the index rows of an input that did not outlive its process. */
-  forgetIndexes({ id: inputId, idempotencyKey }: InputHeader): void {
+  /** Empties the row of an input that did not outlive its process, and removes its indexes. */
+  forget(sequence: number, { id: inputId, idempotencyKey }: InputHeader): void {
     const { id } = this.#state;
+    this.put(keys.input(id, sequence), { sequence, isForgotten: true });
     this.delete(keys.inputId(id, inputId));
     if (idempotencyKey !== undefined) this.delete(keys.idempotency(id, idempotencyKey));
   }
@@ -276,6 +279,7 @@ export class SessionPlan extends Plan {
   #adopt(): void {
     const state = this.#state;
     state.ledger = this.ledger;
+    state.metadata = this.metadata;
     for (const [input, position] of this.#positions) input.position = position;
     for (const input of this.#admitted) {
       state.inputs.set(input.id, input);

@@ -13,7 +13,7 @@ import type { EndedKey, Ledger } from "./records.js";
 export interface SessionState {
   readonly id: string;
   readonly actor: DurableActor<typeof sessionMachine>;
-  readonly metadata: JsonObject;
+  metadata: JsonObject;
   readonly createdAt: string;
   ledger: Ledger;
   /** Inputs that have not ended, by id, in the order of their sequence. */

@@ -117,7 +117,7 @@ export class TurnLoop {
       } catch (error) {
         // The work is done and its proof is not written: nothing is invented, waiters hear both.
         for (const input of turn.inputs) {
-          input.waiter.resolve({
+          runtime.tellRetry(input, {
             type: "completedWithFinalizationFailure",
             result: outcome.answer.result ?? null,
             error: error instanceof Error ? error.message : String(error),
@@ -151,25 +151,34 @@ export class TurnLoop {
       },
       (error: unknown): Outcome => ({ type: "failed", reason: reasonOf(error) }),
     );
-    return Promise.race([outcome, this.#graceAfterAbort(turn, executor)]);
+    return this.#orGiveUp(turn, executor, outcome);
   }
 
-  /** Settles when an aborted executor has had its time; one that never aborts keeps it pending. */
-  #graceAfterAbort(turn: LiveTurn, executor: Executor): Promise<undefined> {
+  /** The outcome, or `undefined` when an executor that was aborted has had its time. */
+  #orGiveUp(
+    turn: LiveTurn,
+    executor: Executor,
+    outcome: Promise<Outcome>,
+  ): Promise<Outcome | undefined> {
     const { clock, limits, logger } = this.#runtime.environment;
     return new Promise((resolve) => {
-      turn.controller.signal.addEventListener(
-        "abort",
-        () => {
-          Promise.resolve()
-            .then(() => executor.cancel?.())
-            .catch((error: unknown) =>
-              logger.warn({ turnId: turn.id, error }, "executor failed to cancel"),
-            );
-          clock.schedule(clock.nowMs() + limits.cancelGraceMs, () => resolve(undefined));
-        },
-        { once: true },
-      );
+      let grace: Cancel | undefined;
+      void outcome.then((value) => {
+        grace?.();
+        resolve(value);
+      });
+      const giveUp = (): void => {
+        Promise.resolve()
+          .then(() => executor.cancel?.())
+          .catch((error: unknown) =>
+            logger.warn({ turnId: turn.id, error }, "executor failed to cancel"),
+          );
+        grace = clock.schedule(clock.nowMs() + limits.cancelGraceMs, () => {
+          logger.warn({ turnId: turn.id }, "executor did not come back after its turn was cut off");
+          resolve(undefined);
+        });
+      };
+      turn.controller.signal.addEventListener("abort", giveUp, { once: true });
     });
   }
 }

@@ -3,7 +3,7 @@
  * cancelled: its inputs wait again, as after a crash.
  */
 import type { CloseMode } from "../../machines/supervisor.js";
-import { sleepUntil } from "../kernel/clock.js";
+import { settlesInTime } from "../kernel/clock.js";
 import type { Environment } from "../sessions/environment.js";
 import { interruptForClose } from "../sessions/turn-loop.js";
 import type { LiveSession, Registry } from "./registry.js";
@@ -24,27 +24,30 @@ export async function drain(
   environment: Environment,
   options: { readonly mode: CloseMode; readonly deadlineMs: number },
 ): Promise<Omit<CloseReport, "isClosed">> {
+  const { mode, deadlineMs } = options;
   const interrupted: string[] = [];
   const left: string[] = [];
-  const deadline = sleepUntil(environment.clock, options.deadlineMs).then(() => "late" as const);
+  // What is on its way into memory is refused there, or is drained with the others.
+  await settlesInTime(environment.clock, deadlineMs, registry.activated());
   await Promise.all(
     [...registry.live()].map(async (live) => {
       const { id } = live.runtime;
-      const joined = live.loop.close().then(() => "joined" as const);
-      if (options.mode === "cancel-and-drain" && (await cutOff(live, environment))) {
-        interrupted.push(id);
-      }
-      if ((await Promise.race([joined, deadline])) === "late") {
+      const joined = live.loop.close().then(() => live.runtime.settled());
+      if (mode === "cancel-and-drain" && (await cutOff(live, environment))) interrupted.push(id);
+      if (!(await settlesInTime(environment.clock, deadlineMs, joined))) {
         left.push(id);
-        if (options.mode === "drain") return;
+        if (mode === "drain") return;
       }
-      live.runtime.close("supervisor closed");
       live.runtime.stopExecutor();
-      registry.release(id);
+      registry.release(id, CLOSED);
     }),
   );
+  registry.releaseIdle(CLOSED);
   return { interrupted, left };
 }
+
+/** What waiters hear. */
+const CLOSED = "supervisor closed";
 
 /** True when a turn was in progress. A store that cannot take it leaves the rows to recovery. */
 async function cutOff({ runtime }: LiveSession, { logger }: Environment): Promise<boolean> {

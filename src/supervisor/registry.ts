@@ -8,7 +8,7 @@ import type { Cancel } from "../kernel/clock.js";
 import type { Environment } from "../sessions/environment.js";
 import type { ExecutorSource } from "../sessions/executors/executor.js";
 import { activate, type RecoveryReport } from "../sessions/recovery.js";
-import type { SessionRuntime } from "../sessions/runtime.js";
+import type { SessionRuntime, Waiters } from "../sessions/runtime.js";
 import { TurnLoop } from "../sessions/turn-loop.js";
 import type { JsonObject } from "../store/port.js";
 import { RestartBudget } from "./restarts.js";
@@ -35,6 +35,8 @@ interface Entry {
   readonly restarts: RestartBudget;
   live: LiveSession | undefined;
   activating: Promise<LiveSession> | undefined;
+  /** Who waits for inputs while the session is not in memory. */
+  readonly waiters: Waiters;
   /** Why calls are refused until the session is opened again: it is parked, or held elsewhere. */
   parked: ClosedError | undefined;
   alarm: Cancel | undefined;
@@ -74,6 +76,7 @@ export class Registry {
         restarts: new RestartBudget(this.#environment.limits, this.#environment.random),
         live: undefined,
         activating: undefined,
+        waiters: new Map(),
         parked: undefined,
         alarm: undefined,
       };
@@ -87,12 +90,17 @@ export class Registry {
       }
     }
     known.parked = undefined;
-    if (options.executor !== undefined || options.metadata !== undefined) {
-      known.options = { ...known.options, ...options };
-    }
+    const { executor, metadata } = options;
+    known.options = {
+      ...known.options,
+      ...(executor === undefined ? {} : { executor }),
+      ...(metadata === undefined ? {} : { metadata }),
+    };
     const wasLive = known.live ?? (await known.activating);
     const live = await this.#activated(id, known);
-    if (wasLive === live && options.executor !== undefined) await bind(live, options.executor);
+    // One that was brought to life just now has them already.
+    const isTold = wasLive !== live || (executor === undefined && metadata === undefined);
+    if (!isTold) await bind(live, options);
     return live;
   }
 
@@ -122,10 +130,24 @@ export class Registry {
     if (this.#closed !== undefined) throw this.#closed;
   }
 
-  release(id: string): void {
+  /** Forgets a session; who still waits for its inputs hears why. */
+  release(id: string, reason: string): void {
     const entry = this.#entries.get(id);
-    entry?.alarm?.();
+    if (entry === undefined) return;
     this.#entries.delete(id);
+    entry.alarm?.();
+    endWaiters(entry.waiters, reason);
+    if (entry.live !== undefined) endWaiters(entry.live.runtime.close(), reason);
+  }
+
+  /** Resolves when no session is on its way into memory. */
+  async activated(): Promise<void> {
+    await Promise.allSettled([...this.#entries.values()].map((entry) => entry.activating));
+  }
+
+  /** Forgets all that is not in memory. */
+  releaseIdle(reason: string): void {
+    for (const [id, entry] of this.#entries) if (entry.live === undefined) this.release(id, reason);
   }
 
   async #activated(id: string, entry: Entry): Promise<LiveSession> {
@@ -141,6 +163,7 @@ export class Registry {
     const attach = executor !== undefined;
     const activated = await activate(this.#environment, id, { metadata, silentIntents, attach });
     const { runtime } = activated;
+    await runtime.adopt(entry.waiters);
     this.requireOpen();
     const loop = new TurnLoop(runtime, {
       failed: (error) => this.#fail(id, entry, live, error),
@@ -153,7 +176,7 @@ export class Registry {
     runtime.connect({
       wake: () => loop.wake(),
       broken: (error) => this.#fail(id, entry, live, error),
-      released: () => this.release(id),
+      released: () => this.release(id, "session released"),
     });
     entry.live = live;
     this.#keepSweeping();
@@ -164,53 +187,48 @@ export class Registry {
   /** The runtime no longer speaks for the store: it goes, and comes back from its last commit. */
   #fail(id: string, entry: Entry, live: LiveSession, error: unknown): void {
     if (entry.live !== live) return;
-    const { logger, clock } = this.#environment;
     entry.live = undefined;
-    live.runtime.close(`the session was built again: ${messageOf(error)}`, error);
+    for (const [inputId, waiter] of live.runtime.close(error)) entry.waiters.set(inputId, waiter);
     live.runtime.state.turn?.controller.abort();
     live.runtime.stopExecutor();
     void live.loop.close();
-    if (error instanceof StoreFenced) {
-      entry.parked = new ClosedError(`session "${id}", which another supervisor holds,`, error);
-      logger.warn({ sessionId: id, error }, "session is held by another supervisor");
-      return;
-    }
-    const pauseMs = entry.restarts.take(clock.nowMs());
+    this.#restart(id, entry, error);
+  }
+
+  #restart(id: string, entry: Entry, error: unknown): void {
+    if (this.#closed !== undefined || this.#entries.get(id) !== entry) return;
+    const { logger, clock } = this.#environment;
+    const pauseMs = error instanceof StoreFenced ? undefined : entry.restarts.take(clock.nowMs());
     if (pauseMs === undefined) {
-      entry.parked = new ClosedError(`session "${id}", which failed too often,`, error);
-      logger.error({ sessionId: id, error }, "session is parked");
+      this.#park(id, entry, error);
       return;
     }
     logger.warn({ sessionId: id, error, pauseMs }, "session starts again");
     entry.alarm = clock.schedule(clock.nowMs() + pauseMs, () => {
       entry.alarm = undefined;
-      if (this.#closed !== undefined) return;
-      this.#activated(id, entry).catch((cause: unknown) => this.#failStart(id, entry, cause));
+      this.#activated(id, entry).catch((cause: unknown) => this.#restart(id, entry, cause));
     });
   }
 
-  #failStart(id: string, entry: Entry, error: unknown): void {
-    if (this.#closed !== undefined || this.#entries.get(id) !== entry) return;
-    const { logger, clock } = this.#environment;
-    const pauseMs = entry.restarts.take(clock.nowMs());
-    if (pauseMs === undefined) {
-      entry.parked = new ClosedError(`session "${id}", which failed too often,`, error);
-      logger.error({ sessionId: id, error }, "session is parked");
-      return;
-    }
-    entry.alarm = clock.schedule(clock.nowMs() + pauseMs, () => {
-      entry.alarm = undefined;
-      this.#activated(id, entry).catch((cause: unknown) => this.#failStart(id, entry, cause));
-    });
+  /** Calls are refused with the reason until somebody opens the session again. */
+  #park(id: string, entry: Entry, error: unknown): void {
+    const isFenced = error instanceof StoreFenced;
+    const why = isFenced ? "which another supervisor holds" : "which failed too often";
+    entry.parked = new ClosedError(`session "${id}", ${why},`, error);
+    endWaiters(entry.waiters, isFenced ? "another supervisor holds the session" : "session parked");
+    const { logger } = this.#environment;
+    if (isFenced) logger.warn({ sessionId: id, error }, "session is held by another supervisor");
+    else logger.error({ sessionId: id, error }, "session is parked");
   }
 
   #keepSweeping(): void {
     if (this.#sweep !== undefined || this.#closed !== undefined) return;
     const { clock, limits } = this.#environment;
-    this.#sweep = clock.schedule(clock.nowMs() + limits.idleMs / 2, () => {
+    const sweep = (): void => {
       this.#sweep = undefined;
       if (this.#passivateIdle(clock.nowMs() - limits.idleMs)) this.#keepSweeping();
-    });
+    };
+    this.#sweep = clock.schedule(clock.nowMs() + limits.idleMs / 2, sweep, "background");
   }
 
   /** Lets sessions without work leave memory. True while any is left in it. */
@@ -223,7 +241,7 @@ export class Registry {
       const isIdle = runtime.mutex.isFree && loop.isResting && runtime.state.inputs.size === 0;
       if (isIdle && live.usedAtMs <= beforeMs) {
         entry.live = undefined;
-        runtime.close("the session left memory");
+        runtime.close();
       } else {
         isAnyLive = true;
       }
@@ -233,17 +251,22 @@ export class Registry {
 }
 
 /** Binds another executor to a session in memory; a stopped one is taken back into service. */
-async function bind({ runtime }: LiveSession, executor: ExecutorSource): Promise<void> {
+async function bind({ runtime }: LiveSession, options: SessionOptions): Promise<void> {
+  const { executor, metadata } = options;
   await runtime.exclusive(async () => {
     const plan = runtime.plan();
-    const { actor } = runtime.state;
-    if (actor.state === "stopped") plan.moveSession({ type: "register" });
-    plan.moveSession({ type: "attach", generation: actor.context.generation + 1 });
-    plan.onPublish(() => runtime.bindExecutor(executor));
+    if (metadata !== undefined) plan.metadata = metadata;
+    if (executor !== undefined) {
+      const { actor } = runtime.state;
+      if (actor.state === "stopped") plan.moveSession({ type: "register" });
+      plan.moveSession({ type: "attach", generation: actor.context.generation + 1 });
+      plan.onPublish(() => runtime.bindExecutor(executor));
+    }
     await runtime.commit(plan);
   });
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+function endWaiters(waiters: Waiters, reason: string): void {
+  for (const waiter of waiters.values()) waiter.resolve({ type: "terminated", reason });
+  waiters.clear();
 }

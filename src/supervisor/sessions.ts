@@ -111,7 +111,7 @@ export class Sessions {
   #handle(id: string): Session {
     const registry = this.#registry;
     return new Session(id, {
-      store: this.#environment.store,
+      environment: this.#environment,
       peek: (sessionId) => registry.peek(sessionId),
       runtime: (sessionId) => registry.runtime(sessionId),
     });
