@@ -79,7 +79,8 @@ export const inputMachine = setup({
     input: {} as InputInput,
   },
   guards: {
-    hasAttemptsLeft: ({ context }) => context.attempts < context.attemptsMax,
+    // An attempt that a crash cut off is not a failure of the input.
+    hasAttemptsLeft: ({ context }) => context.attempts - context.recoveries < context.attemptsMax,
     isOurTurn: ({ context, event }) =>
       event.type === "apply" && event.turnId === context.lastTurnId,
   },

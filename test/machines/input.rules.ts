@@ -95,7 +95,7 @@ const rows: readonly InputRow[] = [
     from: "staged",
     on: "rollback",
     when: "attempts are left",
-    if: (context) => context.attempts < context.attemptsMax,
+    if: (context) => context.attempts - context.recoveries < context.attemptsMax,
     to: "queued",
     effects: ["enterLane"],
   },
@@ -103,7 +103,7 @@ const rows: readonly InputRow[] = [
     from: "staged",
     on: "rollback",
     when: "no attempt is left",
-    if: (context) => context.attempts >= context.attemptsMax,
+    if: (context) => context.attempts - context.recoveries >= context.attemptsMax,
     to: "abandoned",
     sets: ({ attempts }) => ({
       outcome: { type: "abandoned", reason: { code: "maxAttemptsExhausted", attempts } },
@@ -164,7 +164,7 @@ export const inputRules: ChartRules<InputContext, InputEvent> = {
   finals: ends,
   events: inputEvents,
   project: (context) => ({
-    attempts: Math.min(context.attempts, context.attemptsMax + 1),
+    uncut: Math.min(context.attempts - context.recoveries, context.attemptsMax),
     hasRecoveries: context.recoveries > 0,
     hasTurn: context.lastTurnId !== null,
     hasBoundary: context.lastBoundarySequence !== null,
@@ -200,8 +200,8 @@ abandoned                   .     .               .     .        .       .     .
         ),
     },
     {
-      title: "attempts stay within the limit unless a restart took the input back",
-      holds: (_, context) => context.attempts <= context.attemptsMax || context.recoveries > 0,
+      title: "attempts that no restart cut off stay within the limit",
+      holds: (_, context) => context.attempts - context.recoveries <= context.attemptsMax,
     },
     {
       title: "attempts count the times it was staged",
