@@ -125,6 +125,7 @@ export class Supervisor implements AsyncDisposable {
    */
   async close(options: CloseOptions = {}): Promise<CloseReport> {
     if (this.#report !== undefined) return this.#report;
+    this.#registry.close("supervisor");
     // A second call waits for the first and then looks again, perhaps with less patience.
     const before = this.#closing;
     const closing = (async () => {
@@ -138,7 +139,6 @@ export class Supervisor implements AsyncDisposable {
   async #close({ mode = "drain", timeoutMs }: CloseOptions): Promise<CloseReport> {
     const { clock, limits, store } = this.#environment;
     this.#move({ type: "close", mode });
-    this.#registry.close("supervisor");
     const deadlineMs = clock.nowMs() + (timeoutMs ?? limits.closeMs);
     const joined = await drain(this.#registry, this.#environment, { mode, deadlineMs });
     if (joined.left.length > 0 && mode === "drain") {
