@@ -9,22 +9,16 @@ import { DurableActor } from "../kernel/actor.js";
 import { isoInstant } from "../kernel/clock.js";
 import { retryBounded } from "../kernel/retry.js";
 import { initialSnapshot, restoreSnapshot } from "../kernel/xstate.js";
-import { PAGE_MAX } from "../limits.js";
-import { sequenceSegment } from "../store/keys.js";
-import type { JsonObject, JsonValue, StoredRecord } from "../store/port.js";
+import type { JsonObject } from "../store/port.js";
 import type { Environment } from "./environment.js";
 import { Lanes } from "./lanes.js";
 import { LiveInput } from "./live-input.js";
 import { LiveTurn } from "./live-turn.js";
-import { semanticsStamp } from "./policy.js";
+import { type SemanticsStamp, semanticsStamp } from "./policy.js";
 import {
   corrupt,
-  decodeInput,
   decodeSession,
   emptyLedger,
-  hasEnded,
-  type InputRecord,
-  isForgotten,
   keys,
   type Ledger,
   requireLiveParts,
@@ -34,6 +28,7 @@ import {
 import { isUnavailable, SessionRuntime } from "./runtime.js";
 import type { SessionPlan } from "./session-plan.js";
 import type { SessionState } from "./session-state.js";
+import { isActive, readInputs, requireNoConflict, type StoredInput } from "./stored-inputs.js";
 
 export interface RecoveryReport {
   /** Inputs that were active. */
@@ -62,18 +57,6 @@ export interface Activated {
   readonly isNew: boolean;
 }
 
-interface ReadRow {
-  readonly record: StoredRecord;
-  readonly input: InputRecord;
-}
-
-interface ReadRows {
-  readonly rows: readonly ReadRow[];
-  /** Ephemeral inputs of a process that is gone. */
-  readonly forgotten: readonly InputRecord[];
-  readonly nextInput: number;
-}
-
 /**
  * Claims the session and brings it to life. Nothing is written unless everything could be read.
  * @throws CorruptionError | StoreError nothing has changed
@@ -89,7 +72,9 @@ export async function activate(
   const lease = await again(() => store.claim(keys.session(id)));
   const stored = await again(() => store.load(keys.session(id)));
   const session = stored === undefined ? undefined : decodeSession(stored);
-  const { rows, forgotten, nextInput } = await readRows(environment, id, session, again);
+  const { rows, forgotten, nextInput } = await readInputs(id, session, (request) =>
+    again(() => store.list(request)),
+  );
   requireNoConflict(stored, session, rows);
 
   const atMs = clock.nowMs();
@@ -118,81 +103,12 @@ export async function activate(
   return { runtime, report, isNew: session === undefined && rows.length === 0 };
 }
 
-async function readRows(
-  environment: Environment,
-  id: string,
-  session: SessionRecord | undefined,
-  again: <T>(attempt: () => Promise<T>) => Promise<T>,
-): Promise<ReadRows> {
-  const rows: ReadRow[] = [];
-  const forgotten: InputRecord[] = [];
-  const first = session?.ledger.firstActive ?? 0;
-  let after = first === 0 ? undefined : keys.input(id, first - 1);
-  let expected = first;
-  do {
-    const page = await again(() =>
-      environment.store.list({ prefix: keys.inputs(id), after, limit: PAGE_MAX }),
-    );
-    for (const record of page.records) {
-      // Rows that another program wrote begin where it likes, and are contiguous from there.
-      if (session === undefined && rows.length + forgotten.length === 0) {
-        expected = Number(record.key[3]);
-      }
-      if (record.key[3] !== sequenceSegment(expected)) {
-        throw corrupt(record, `input ${expected} of the session is missing before it`);
-      }
-      expected += 1;
-      // Before any other check: an ephemeral input does not outlive its process.
-      if (isForgotten(record)) continue;
-      if (isEphemeral(record.value)) {
-        forgotten.push(record.value as unknown as InputRecord);
-        continue;
-      }
-      rows.push({ record, input: decodeInput(record) });
-    }
-    after = page.next;
-  } while (after !== undefined);
-  if (session !== undefined && expected !== session.ledger.nextInput) {
-    throw new CorruptionError(
-      `Session ${id}`,
-      `its inputs end at ${expected}, the session counts ${session.ledger.nextInput}`,
-    );
-  }
-  return { rows, forgotten, nextInput: expected };
-}
-
-function isEphemeral(value: JsonValue): boolean {
-  const header = (value as { readonly header?: { readonly durability?: unknown } } | null)?.header;
-  return header?.durability === "ephemeral";
-}
-
-function isActive({ input }: ReadRow): boolean {
-  return !hasEnded(input);
-}
-
-/** A session that says it is over while its inputs are not: one of the two is wrong. */
-function requireNoConflict(
-  stored: StoredRecord | undefined,
-  session: SessionRecord | undefined,
-  rows: readonly ReadRow[],
-): void {
-  const value = session?.snapshot.value;
-  if (stored === undefined || (value !== "stopped" && value !== "destroyed")) return;
-  const active = rows.filter(isActive).length;
-  if (active > 0) {
-    throw corrupt(
-      stored,
-      `runtime-state projection '${value}' conflicts with ${active} active inputs`,
-    );
-  }
-}
-
 function makeState(
   environment: Environment,
   id: string,
   from: {
     readonly session: SessionRecord | undefined;
-    readonly rows: readonly ReadRow[];
+    readonly rows: readonly StoredInput[];
     readonly nextInput: number;
     readonly options: ActivateOptions;
     readonly at: string;
@@ -237,12 +153,12 @@ function makeState(
 }
 
 /** The counts of rows that have no session record. */
-function ledgerOf(rows: readonly ReadRow[], nextInput: number): Ledger {
+function ledgerOf(rows: readonly StoredInput[], nextInput: number): Ledger {
   const nextPosition = rows.reduce((next, { input }) => Math.max(next, input.position + 1), 0);
   return { ...emptyLedger, nextInput, nextPosition };
 }
 
-function sameStamp(a: ReturnType<typeof semanticsStamp>, b: InputRecord["stamp"]): boolean {
+function sameStamp(a: SemanticsStamp, b: SemanticsStamp): boolean {
   return (
     a.boundary === b.boundary &&
     a.execution === b.execution &&
@@ -279,7 +195,7 @@ async function moveSession(
 async function moveInputs(
   runtime: SessionRuntime,
   plan: SessionPlan,
-  rows: readonly ReadRow[],
+  rows: readonly StoredInput[],
   again: <T>(attempt: () => Promise<T>) => Promise<T>,
 ): Promise<RecoveryReport> {
   const { state, environment } = runtime;
@@ -341,7 +257,7 @@ async function hasReceipt(
   return (await store.load(key)) !== undefined;
 }
 
-function rebuildIndexes(plan: SessionPlan, id: string, rows: readonly ReadRow[]): void {
+function rebuildIndexes(plan: SessionPlan, id: string, rows: readonly StoredInput[]): void {
   for (const row of rows) {
     const { input } = row;
     plan.put(keys.inputId(id, input.id), { sequence: input.sequence });
