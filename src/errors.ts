@@ -237,7 +237,7 @@ export class OperationError extends HoldfastError {
     cause: unknown,
   ) {
     super(
-      `Could not ${operation} session ${show(sessionId)}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      `Session ${show(sessionId)} could not ${operation}: ${cause instanceof Error ? cause.message : String(cause)}`,
       cause,
     );
   }

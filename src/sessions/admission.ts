@@ -9,8 +9,6 @@ import {
   DestroyedError,
   IdempotencyConflictError,
   NotReadyError,
-  OperationError,
-  StoreError,
 } from "../errors.js";
 import type { Completion } from "./completion.js";
 import type { Environment } from "./environment.js";
@@ -71,27 +69,20 @@ export async function accept(
   signal?: AbortSignal,
 ): Promise<Admission> {
   const { limits } = runtime.environment;
-  try {
-    return await runtime.exclusive(async () => {
-      signal?.throwIfAborted();
-      requireAccepting(runtime);
-      const reason = reasonToReject(parsed);
-      if (reason !== undefined) {
-        return { outcome: "rejected", inputId: parsed.header.id, reason };
-      }
-      const known = await findKnown(runtime, parsed, hasOwnId);
-      if (known.admission !== undefined) return known.admission;
-      if (runtime.state.inputs.size >= limits.queueInputsMax) {
-        throw new CapacityError(runtime.id, "queueInputsMax", limits.queueInputsMax);
-      }
-      return admit(runtime, parsed, known.expiredKey);
-    });
-  } catch (error) {
-    if (error instanceof StoreError) {
-      throw new OperationError("accept an input for", runtime.id, error);
+  return runtime.operation("accept an input", async () => {
+    signal?.throwIfAborted();
+    requireAccepting(runtime);
+    const reason = reasonToReject(parsed);
+    if (reason !== undefined) {
+      return { outcome: "rejected", inputId: parsed.header.id, reason };
     }
-    throw error;
-  }
+    const known = await findKnown(runtime, parsed, hasOwnId);
+    if (known.admission !== undefined) return known.admission;
+    if (runtime.state.inputs.size >= limits.queueInputsMax) {
+      throw new CapacityError(runtime.id, "queueInputsMax", limits.queueInputsMax);
+    }
+    return admit(runtime, parsed, known.expiredKey);
+  });
 }
 
 function requireAccepting(runtime: SessionRuntime): void {

@@ -12,6 +12,16 @@ import type { Completion } from "./completion.js";
 import type { Environment } from "./environment.js";
 import type { InputRequest, InputView } from "./input.js";
 import { viewOf } from "./live-input.js";
+import {
+  type AbandonReport,
+  destroy,
+  type RecycleReport,
+  type RetireReport,
+  recycle,
+  reset,
+  retire,
+  stop,
+} from "./operations.js";
 import { requireId } from "./parse-input.js";
 import {
   type BoundaryReceipt,
@@ -32,6 +42,7 @@ export interface RuntimeSource {
   /** The runtime if it is in memory. */
   peek(id: string): SessionRuntime | undefined;
   runtime(id: string): Promise<SessionRuntime>;
+  unregister(id: string): Promise<void>;
 }
 
 export interface SessionView {
@@ -176,13 +187,57 @@ export class Session {
    */
   async cancelTurn(): Promise<void> {
     const runtime = await this.#source.runtime(this.id);
-    await runtime.exclusive(async () => {
+    await runtime.operation("cancel a turn", async () => {
       const { turn, actor } = runtime.state;
       if (turn === null || turn.hasEnded) {
         throw new NotReadyError(this.id, actor.state, "cancel a turn");
       }
       await cancelTurn(runtime, turn);
     });
+  }
+
+  /**
+   * Takes no new input from here on. What waits drains where an executor is bound, else it is given
+   * up. Asking again changes nothing.
+   * @throws NotReadyError | DestroyedError | OperationError
+   */
+  async retire(): Promise<RetireReport> {
+    return retire(await this.#source.runtime(this.id));
+  }
+
+  /**
+   * Gives all inputs up and takes a retired session back into service.
+   * @throws NotReadyError a turn is in progress
+   */
+  async reset(): Promise<AbandonReport> {
+    return reset(await this.#source.runtime(this.id));
+  }
+
+  /**
+   * Builds the lanes again from the stored rows and takes a retired session back into service.
+   * @throws NotReadyError a turn is in progress | CorruptionError the rows contradict themselves
+   */
+  async recycle(): Promise<RecycleReport> {
+    return recycle(await this.#source.runtime(this.id));
+  }
+
+  /** Gives all inputs up, cuts a turn off and stops the executor. `sessions.open` takes it back. */
+  async stop(): Promise<AbandonReport> {
+    return stop(await this.#source.runtime(this.id));
+  }
+
+  /** The end of the session: gives all inputs up and leaves the registry. Its rows stay. */
+  async destroy(): Promise<AbandonReport> {
+    return destroy(await this.#source.runtime(this.id));
+  }
+
+  /**
+   * Takes the session out of this supervisor: a turn in progress may still commit, no other begins,
+   * then calls answer as for a session that is not there. Inputs stay as they are in the store.
+   * Without effect where it is not registered.
+   */
+  unregister(): Promise<void> {
+    return this.#source.unregister(this.id);
   }
 
   async #inputRecord(inputId: string): Promise<StoredRecord | undefined> {

@@ -42,6 +42,11 @@ export class Lanes<T extends LaneItem> {
     lane.splice(at, 0, item);
   }
 
+  clear(): void {
+    this.#lanes.queue.length = 0;
+    this.#lanes.steer.length = 0;
+  }
+
   leave(item: T): void {
     const lane = this.#lanes[item.lane];
     const at = lane[0] === item ? 0 : lane.indexOf(item);

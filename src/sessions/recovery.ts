@@ -12,23 +12,26 @@ import { initialSnapshot, restoreSnapshot } from "../kernel/xstate.js";
 import type { JsonObject } from "../store/port.js";
 import type { Environment } from "./environment.js";
 import { Lanes } from "./lanes.js";
-import { LiveInput } from "./live-input.js";
+import type { LiveInput } from "./live-input.js";
 import { LiveTurn } from "./live-turn.js";
-import { type SemanticsStamp, semanticsStamp } from "./policy.js";
 import {
-  corrupt,
   decodeSession,
   emptyLedger,
   keys,
   type Ledger,
-  requireLiveParts,
   type SessionRecord,
   type TurnRecord,
 } from "./records.js";
 import { isUnavailable, SessionRuntime } from "./runtime.js";
 import type { SessionPlan } from "./session-plan.js";
 import type { SessionState } from "./session-state.js";
-import { isActive, readInputs, requireNoConflict, type StoredInput } from "./stored-inputs.js";
+import {
+  isActive,
+  readInputs,
+  requireNoConflict,
+  restoreInputs,
+  type StoredInput,
+} from "./stored-inputs.js";
 
 export interface RecoveryReport {
   /** Inputs that were active. */
@@ -48,6 +51,8 @@ export interface ActivateOptions {
   readonly silentIntents?: readonly string[] | undefined;
   /** An executor will be bound: the session is attached in the same commit. */
   readonly attach: boolean;
+  /** A stopped session is taken back into service; without it, it stays stopped. */
+  readonly register: boolean;
 }
 
 /** A session found in the store, or a new one, with its runtime and what recovery did. */
@@ -72,7 +77,7 @@ export async function activate(
   const lease = await again(() => store.claim(keys.session(id)));
   const stored = await again(() => store.load(keys.session(id)));
   const session = stored === undefined ? undefined : decodeSession(stored);
-  const { rows, forgotten, nextInput } = await readInputs(id, session, (request) =>
+  const { rows, forgotten, nextInput } = await readInputs(id, session?.ledger, (request) =>
     again(() => store.list(request)),
   );
   requireNoConflict(stored, session, rows);
@@ -139,13 +144,7 @@ function makeState(
     turn: null,
     oldestEndedKeys: [],
   };
-  for (const row of rows.filter(isActive)) {
-    requireLiveParts(row.record, row.input);
-    const expected = semanticsStamp(row.input.policy, row.input.payload);
-    if (!sameStamp(expected, row.input.stamp)) {
-      throw corrupt(row.record, "its execution semantics stamp is not the one of its policy");
-    }
-    const input = LiveInput.restore(row.input, { sessionId: id, watch: environment.watch });
+  for (const input of restoreInputs(rows, { sessionId: id, watch: environment.watch })) {
     state.inputs.set(input.id, input);
     state.inputOfActor.set(input.actor.id, input);
   }
@@ -158,14 +157,6 @@ function ledgerOf(rows: readonly StoredInput[], nextInput: number): Ledger {
   return { ...emptyLedger, nextInput, nextPosition };
 }
 
-function sameStamp(a: SemanticsStamp, b: SemanticsStamp): boolean {
-  return (
-    a.boundary === b.boundary &&
-    a.execution === b.execution &&
-    a.terminalIntent === b.terminalIntent
-  );
-}
-
 /** Brings the runtime's chart to where a process without this session's past would have it. */
 async function moveSession(
   runtime: SessionRuntime,
@@ -175,7 +166,9 @@ async function moveSession(
 ): Promise<void> {
   const { state, environment } = runtime;
   const value = plan.state(state.actor as never);
-  if (value === "initializing" || value === "stopped") plan.moveSession({ type: "register" });
+  if (value === "initializing" || (value === "stopped" && options.register)) {
+    plan.moveSession({ type: "register" });
+  }
   const { turnId, generation } = plan.context(state.actor);
   if (turnId !== null && session !== undefined) {
     const record = await runtime.load(keys.turn(state.id, turnId));
@@ -189,7 +182,9 @@ async function moveSession(
     }
     plan.moveSession({ type: "turn.ended", turnId });
   }
-  if (options.attach) plan.moveSession({ type: "attach", generation: generation + 1 });
+  const isStopped = plan.state(state.actor as never) === "stopped";
+  if (options.attach && !isStopped)
+    plan.moveSession({ type: "attach", generation: generation + 1 });
 }
 
 async function moveInputs(

@@ -7,8 +7,11 @@ import {
   AssertionError,
   assert,
   ClosedError,
+  DestroyedError,
   NotReadyError,
+  OperationError,
   StoreConflict,
+  StoreError,
   StoreFenced,
   StoreUnavailable,
   TransitionError,
@@ -17,8 +20,7 @@ import { Mutex } from "../kernel/mutex.js";
 import type { PlannedEffect } from "../kernel/plan.js";
 import { retryBounded } from "../kernel/retry.js";
 import { commitPlan, OutcomeUnknown } from "../kernel/unit-of-work.js";
-import { PAGE_MAX } from "../limits.js";
-import type { Key, Lease, StoredRecord } from "../store/port.js";
+import type { Key, Lease, ListRequest, RecordPage, StoredRecord } from "../store/port.js";
 import { type Completion, completionOfOutcome, Waiter } from "./completion.js";
 import type { Environment } from "./environment.js";
 import type { Executor, ExecutorSource } from "./executors/executor.js";
@@ -40,6 +42,8 @@ export interface RuntimeHost {
   wake(): void;
   /** The runtime no longer speaks for the store and must not be used again. */
   broken(error: unknown): void;
+  /** The executor was let go on request; none is bound until somebody opens the session again. */
+  unbound(): void;
   /** The session has left the registry for good. */
   released(): void;
 }
@@ -49,7 +53,7 @@ export class SessionRuntime {
   readonly environment: Environment;
   readonly mutex = new Mutex();
   readonly #lease: Lease;
-  #host: RuntimeHost = { wake() {}, broken() {}, released() {} };
+  #host: RuntimeHost = { wake() {}, broken() {}, unbound() {}, released() {} };
   #executor: Executor | undefined;
   #source: ExecutorSource | undefined;
   #closed: ClosedError | undefined;
@@ -175,6 +179,23 @@ export class SessionRuntime {
   }
 
   /**
+   * Runs an operation under the session's lock and answers in its terms.
+   * @throws OperationError the store failed; memory and store are as before
+   * @throws NotReadyError | DestroyedError the session's state does not take the operation
+   */
+  async operation<T>(name: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await this.exclusive(work);
+    } catch (error) {
+      if (error instanceof StoreError) throw new OperationError(name, this.id, error);
+      if (!(error instanceof TransitionError)) throw error;
+      const { state } = this.state.actor;
+      if (state === "destroyed") throw new DestroyedError(this.id, name);
+      throw new NotReadyError(this.id, state, name);
+    }
+  }
+
+  /**
    * Makes a plan durable, then public. On an error nothing has changed in memory; where the outcome
    * cannot be known, or another owner holds the session, the runtime breaks and is read again.
    */
@@ -196,25 +217,21 @@ export class SessionRuntime {
     return retryBounded(() => store.load(key), { clock, mayRetry: isUnavailable });
   }
 
+  /** A page of this session's records, likewise. */
+  list(request: ListRequest): Promise<RecordPage> {
+    const { store, clock } = this.environment;
+    return retryBounded(() => store.list(request), { clock, mayRetry: isUnavailable });
+  }
+
   /** Reads the oldest ended keys when the window is used up; to be called before inputs end. */
   async refreshEndedKeys(): Promise<void> {
     if (this.state.oldestEndedKeys.length > 0 || this.state.ledger.endedKeys === 0) return;
-    const { store, clock } = this.environment;
     const prefix = keys.endedKeys(this.id);
-    const page = await retryBounded(
-      () => store.list({ prefix, limit: Math.min(ENDED_KEYS_WINDOW, PAGE_MAX) }),
-      { clock, mayRetry: isUnavailable },
-    );
+    const page = await this.list({ prefix, limit: ENDED_KEYS_WINDOW });
     this.state.oldestEndedKeys = page.records.map((record) => ({
       ...(record.value as unknown as Omit<EndedKey, "sequence">),
       sequence: Number(record.key.at(-1)),
     }));
-  }
-
-  /** Turns a chart's refusal into the error that callers of an operation expect. */
-  refusal(error: unknown, operation: string): unknown {
-    if (!(error instanceof TransitionError)) return error;
-    return new NotReadyError(this.id, error.state, operation);
   }
 
   #run(effect: PlannedEffect, plan: SessionPlan): void {
@@ -236,6 +253,7 @@ export class SessionRuntime {
         break;
       case "stopExecutor":
         this.stopExecutor();
+        this.#host.unbound();
         break;
       case "releaseSession":
         this.#host.released();

@@ -1,11 +1,14 @@
 /**
- * The input rows of one session as recovery reads them: from the first active one on, every row
- * checked, nothing decided and nothing written.
+ * The input rows of one session as recovery and recycling read them: from the first active one on,
+ * every row checked, nothing decided and nothing written.
  */
 import { CorruptionError } from "../errors.js";
+import type { ActorWatch } from "../kernel/actor.js";
 import { PAGE_MAX } from "../limits.js";
 import { sequenceSegment } from "../store/keys.js";
 import type { JsonValue, StateStore, StoredRecord } from "../store/port.js";
+import { LiveInput } from "./live-input.js";
+import { type SemanticsStamp, semanticsStamp } from "./policy.js";
 import {
   corrupt,
   decodeInput,
@@ -13,6 +16,8 @@ import {
   type InputRecord,
   isForgotten,
   keys,
+  type Ledger,
+  requireLiveParts,
   type SessionRecord,
 } from "./records.js";
 
@@ -28,22 +33,25 @@ export interface StoredInputs {
   readonly nextInput: number;
 }
 
-/** @throws CorruptionError a row is missing or is none; StoreError as reading does */
+/**
+ * Reads from the first input that the ledger knows as active; without a ledger, from the first row.
+ * @throws CorruptionError a row is missing or is none; StoreError as reading does
+ */
 export async function readInputs(
   id: string,
-  session: SessionRecord | undefined,
+  ledger: Ledger | undefined,
   list: StateStore["list"],
 ): Promise<StoredInputs> {
   const rows: StoredInput[] = [];
   const forgotten: InputRecord[] = [];
-  const first = session?.ledger.firstActive ?? 0;
+  const first = ledger?.firstActive ?? 0;
   let after = first === 0 ? undefined : keys.input(id, first - 1);
   let expected = first;
   do {
     const page = await list({ prefix: keys.inputs(id), after, limit: PAGE_MAX });
     for (const record of page.records) {
       // Rows that another program wrote begin where it likes, and are contiguous from there.
-      if (session === undefined && rows.length + forgotten.length === 0) {
+      if (ledger === undefined && rows.length + forgotten.length === 0) {
         expected = Number(record.key[3]);
       }
       if (record.key[3] !== sequenceSegment(expected)) {
@@ -60,10 +68,10 @@ export async function readInputs(
     }
     after = page.next;
   } while (after !== undefined);
-  if (session !== undefined && expected !== session.ledger.nextInput) {
+  if (ledger !== undefined && expected !== ledger.nextInput) {
     throw new CorruptionError(
       `Session ${id}`,
-      `its inputs end at ${expected}, the session counts ${session.ledger.nextInput}`,
+      `its inputs end at ${expected}, the session counts ${ledger.nextInput}`,
     );
   }
   return { rows, forgotten, nextInput: expected };
@@ -93,4 +101,29 @@ export function requireNoConflict(
       `runtime-state projection '${value}' conflicts with ${active} active inputs`,
     );
   }
+}
+
+/**
+ * The active inputs among checked rows.
+ * @throws CorruptionError a part that an active input needs is missing, or contradicts its policy
+ */
+export function restoreInputs(
+  rows: readonly StoredInput[],
+  options: { readonly sessionId: string; readonly watch: ActorWatch },
+): readonly LiveInput[] {
+  return rows.filter(isActive).map(({ record, input }) => {
+    requireLiveParts(record, input);
+    if (!sameStamp(semanticsStamp(input.policy, input.payload), input.stamp)) {
+      throw corrupt(record, "its execution semantics stamp is not the one of its policy");
+    }
+    return LiveInput.restore(input, options);
+  });
+}
+
+function sameStamp(a: SemanticsStamp, b: SemanticsStamp): boolean {
+  return (
+    a.boundary === b.boundary &&
+    a.execution === b.execution &&
+    a.terminalIntent === b.terminalIntent
+  );
 }

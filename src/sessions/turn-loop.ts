@@ -61,6 +61,11 @@ export class TurnLoop {
     });
   }
 
+  /** Resolves when no turn is in progress; whether one may begin later is not decided here. */
+  async rest(): Promise<void> {
+    while (this.#running !== undefined) await this.#running;
+  }
+
   /** No turn begins from here on. Resolves when the turn in progress has settled. */
   async close(): Promise<void> {
     this.#isClosing = true;

@@ -3,13 +3,16 @@
  * Actors are activated when they are needed, leave memory when they are idle, and are built again
  * from the store when their code or their store failed. One broken session holds up no other.
  */
-import { ClosedError, NotReadyError, StoreFenced } from "../errors.js";
-import type { Cancel } from "../kernel/clock.js";
+import { ClosedError, DestroyedError, NotReadyError, StoreFenced } from "../errors.js";
+import { type Cancel, settlesInTime } from "../kernel/clock.js";
 import type { Environment } from "../sessions/environment.js";
 import type { ExecutorSource } from "../sessions/executors/executor.js";
+import { sessionViewOf } from "../sessions/handle.js";
+import { beginUnregister, endUnregister, resumeRegistration } from "../sessions/operations.js";
+import { keys } from "../sessions/records.js";
 import { activate, type RecoveryReport } from "../sessions/recovery.js";
 import type { SessionRuntime, Waiters } from "../sessions/runtime.js";
-import { TurnLoop } from "../sessions/turn-loop.js";
+import { interruptForClose, TurnLoop } from "../sessions/turn-loop.js";
 import type { JsonObject } from "../store/port.js";
 import { RestartBudget } from "./restarts.js";
 
@@ -40,6 +43,8 @@ interface Entry {
   /** Why calls are refused until the session is opened again: it is parked, or held elsewhere. */
   parked: ClosedError | undefined;
   alarm: Cancel | undefined;
+  /** Unregistering, while it is in progress. */
+  leaving: Promise<void> | undefined;
 }
 
 export class Registry {
@@ -69,6 +74,7 @@ export class Registry {
   /** Registers a session and brings it to life; a new executor takes over from one before. */
   async open(id: string, options: SessionOptions): Promise<LiveSession> {
     this.requireOpen();
+    await this.#entries.get(id)?.leaving?.catch(() => undefined);
     const known = this.#entries.get(id);
     if (known === undefined) {
       const entry: Entry = {
@@ -79,10 +85,11 @@ export class Registry {
         waiters: new Map(),
         parked: undefined,
         alarm: undefined,
+        leaving: undefined,
       };
       this.#entries.set(id, entry);
       try {
-        return await this.#activated(id, entry);
+        return await this.#activated(id, entry, { register: true });
       } catch (error) {
         // Another call may have opened it meanwhile; only what never came to life is taken back.
         if (entry.live === undefined && this.#entries.get(id) === entry) this.#entries.delete(id);
@@ -97,10 +104,11 @@ export class Registry {
       ...(metadata === undefined ? {} : { metadata }),
     };
     const wasLive = known.live ?? (await known.activating);
-    const live = await this.#activated(id, known);
+    const live = await this.#activated(id, known, { register: true });
     // One that was brought to life just now has them already.
-    const isTold = wasLive !== live || (executor === undefined && metadata === undefined);
-    if (!isTold) await bind(live, options);
+    const isNews = executor !== undefined || metadata !== undefined;
+    const isStopped = live.runtime.state.actor.state === "stopped";
+    if ((wasLive === live && isNews) || isStopped) await bind(live, options);
     return live;
   }
 
@@ -112,11 +120,52 @@ export class Registry {
   async runtime(id: string): Promise<SessionRuntime> {
     this.requireOpen();
     const entry = this.#entries.get(id);
-    if (entry === undefined) throw new NotReadyError(id, "destroyed", "take this call");
+    if (entry === undefined) throw await this.#absent(id);
     if (entry.parked !== undefined) throw entry.parked;
-    const live = entry.live ?? (await this.#activated(id, entry));
+    const live = entry.live ?? (await this.#activated(id, entry, { register: false }));
     live.usedAtMs = this.#environment.clock.nowMs();
     return live.runtime;
+  }
+
+  /**
+   * Lets a session go: a turn in progress may still commit, within `closeMs`; then it is cut off and
+   * its inputs wait. When leaving does not commit, the session goes on as it was.
+   */
+  async unregister(id: string): Promise<void> {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    entry.leaving ??= this.#leave(id, entry).finally(() => {
+      entry.leaving = undefined;
+    });
+    await entry.leaving;
+  }
+
+  async #leave(id: string, entry: Entry): Promise<void> {
+    if (entry.parked !== undefined) return this.release(id, UNREGISTERED);
+    const live = entry.live ?? (await this.#activated(id, entry, { register: false }));
+    const { runtime, loop } = live;
+    await beginUnregister(runtime);
+    try {
+      const { clock, limits } = this.#environment;
+      if (!(await settlesInTime(clock, clock.nowMs() + limits.closeMs, loop.rest()))) {
+        await interruptForClose(runtime, UNREGISTERED);
+      }
+      await endUnregister(runtime);
+    } catch (error) {
+      await resumeRegistration(runtime).catch((cause: unknown) =>
+        this.#fail(id, entry, live, cause),
+      );
+      throw error;
+    }
+  }
+
+  /** Why a session that is not registered cannot be called. */
+  async #absent(id: string): Promise<Error> {
+    const record = await this.#environment.store.load(keys.session(id));
+    const isDestroyed = record !== undefined && sessionViewOf(record).state === "destroyed";
+    return isDestroyed
+      ? new DestroyedError(id, "take this call")
+      : new NotReadyError(id, "destroyed", "take this call");
   }
 
   /** From here on every call is refused. Sessions in memory stay until they are released. */
@@ -150,18 +199,23 @@ export class Registry {
     for (const [id, entry] of this.#entries) if (entry.live === undefined) this.release(id, reason);
   }
 
-  async #activated(id: string, entry: Entry): Promise<LiveSession> {
+  async #activated(id: string, entry: Entry, how: Registering): Promise<LiveSession> {
     if (entry.live !== undefined) return entry.live;
-    entry.activating ??= this.#activate(id, entry).finally(() => {
+    entry.activating ??= this.#activate(id, entry, how).finally(() => {
       entry.activating = undefined;
     });
     return entry.activating;
   }
 
-  async #activate(id: string, entry: Entry): Promise<LiveSession> {
+  async #activate(id: string, entry: Entry, { register }: Registering): Promise<LiveSession> {
     const { executor, metadata, silentIntents } = entry.options;
     const attach = executor !== undefined;
-    const activated = await activate(this.#environment, id, { metadata, silentIntents, attach });
+    const activated = await activate(this.#environment, id, {
+      metadata,
+      silentIntents,
+      attach,
+      register,
+    });
     const { runtime } = activated;
     await runtime.adopt(entry.waiters);
     this.requireOpen();
@@ -176,7 +230,10 @@ export class Registry {
     runtime.connect({
       wake: () => loop.wake(),
       broken: (error) => this.#fail(id, entry, live, error),
-      released: () => this.release(id, "session released"),
+      unbound: () => {
+        entry.options = { ...entry.options, executor: undefined };
+      },
+      released: () => this.release(id, UNREGISTERED),
     });
     entry.live = live;
     this.#keepSweeping();
@@ -206,7 +263,9 @@ export class Registry {
     logger.warn({ sessionId: id, error, pauseMs }, "session starts again");
     entry.alarm = clock.schedule(clock.nowMs() + pauseMs, () => {
       entry.alarm = undefined;
-      this.#activated(id, entry).catch((cause: unknown) => this.#restart(id, entry, cause));
+      this.#activated(id, entry, { register: false }).catch((cause: unknown) =>
+        this.#restart(id, entry, cause),
+      );
     });
   }
 
@@ -254,16 +313,24 @@ export class Registry {
 async function bind({ runtime }: LiveSession, options: SessionOptions): Promise<void> {
   const { executor, metadata } = options;
   await runtime.exclusive(async () => {
+    const { actor } = runtime.state;
     const plan = runtime.plan();
     if (metadata !== undefined) plan.metadata = metadata;
+    if (actor.state === "stopped") plan.moveSession({ type: "register" });
     if (executor !== undefined) {
-      const { actor } = runtime.state;
-      if (actor.state === "stopped") plan.moveSession({ type: "register" });
       plan.moveSession({ type: "attach", generation: actor.context.generation + 1 });
       plan.onPublish(() => runtime.bindExecutor(executor));
     }
     await runtime.commit(plan);
   });
+}
+
+/** What waiters hear. */
+const UNREGISTERED = "session unregistered";
+
+interface Registering {
+  /** Whether a stopped session is taken back into service. */
+  readonly register: boolean;
 }
 
 function endWaiters(waiters: Waiters, reason: string): void {

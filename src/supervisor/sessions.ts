@@ -114,6 +114,7 @@ export class Sessions {
       environment: this.#environment,
       peek: (sessionId) => registry.peek(sessionId),
       runtime: (sessionId) => registry.runtime(sessionId),
+      unregister: (sessionId) => registry.unregister(sessionId),
     });
   }
 }

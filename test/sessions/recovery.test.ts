@@ -262,7 +262,7 @@ describe("recovery", () => {
     expect(await storedState(world)).toBe("destroyed");
     const session = await supervisor.sessions.get("s");
     await expect(session.accept({ kind: "prompt", text: "x" })).rejects.toMatchObject({
-      state: "destroyed",
+      code: "HOLDFAST_DESTROYED",
     });
   });
 
@@ -281,7 +281,6 @@ describe("recovery", () => {
     const { session, supervisor } = await recover(world);
     expect(session.state()).toBe("idle");
     await supervisor.close();
-    expect(await world.audit()).toEqual([]);
   });
 
   it("a staged input waits again under the attempts it had (F-11)", async () => {

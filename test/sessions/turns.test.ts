@@ -404,7 +404,8 @@ describe("a turn that is cancelled", () => {
     const turn = await executor.next();
     world.store.inject({ on: "commit", fault: "unavailableBefore", times: 6 });
     await expect(session.cancelTurn()).rejects.toMatchObject({
-      code: "HOLDFAST_STORE_UNAVAILABLE",
+      code: "HOLDFAST_OPERATION",
+      cause: { code: "HOLDFAST_STORE_UNAVAILABLE" },
     });
     expect(turn.request.signal.aborted).toBe(false);
     turn.resolve({ result: "done" });
