@@ -38,6 +38,11 @@ export type TurnEvent =
       readonly at: string;
       readonly sequence: number;
     }
+  | {
+      readonly type: "inputs.joined";
+      readonly at: string;
+      readonly inputIds: readonly string[];
+    }
   | { readonly type: "complete"; readonly at: string }
   | {
       readonly type: "awaitCallback";
@@ -69,6 +74,9 @@ export const turnMachine = setup({
     countBoundary: assign(({ context }) => ({
       boundaries: context.boundaries + 1,
     })),
+    takeInputs: assign(({ context, event }) =>
+      event.type === "inputs.joined" ? { inputIds: [...context.inputIds, ...event.inputIds] } : {},
+    ),
     noteEnd: assign(({ event }) => ({ endedAt: event.at })),
     noteReason: assign(({ event }) => {
       if (event.type === "fail" || event.type === "interrupt") return { reason: event.reason };
@@ -127,6 +135,10 @@ export const turnMachine = setup({
           guard: "isNextBoundary",
           actions: "countBoundary",
           description: "A receipt is minted; receipts of a turn are contiguous from 0.",
+        },
+        "inputs.joined": {
+          actions: "takeInputs",
+          description: "Inputs that steer the turn are staged under it, between two boundaries.",
         },
         complete: {
           guard: "hasBoundary",

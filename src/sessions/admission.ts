@@ -15,7 +15,13 @@ import type { Environment } from "./environment.js";
 import { type InputRequest, type ParsedInput, payloadDigest } from "./input.js";
 import { LiveInput } from "./live-input.js";
 import { parseInput } from "./parse-input.js";
-import { type Activity, decidePolicy, type Policy, semanticsStamp } from "./policy.js";
+import {
+  type Activity,
+  decidePolicy,
+  type Policy,
+  replacementScope,
+  semanticsStamp,
+} from "./policy.js";
 import { decodeInput, type KeyRecord, keys } from "./records.js";
 import type { SessionRuntime } from "./runtime.js";
 import { storedCompletion } from "./stored-completion.js";
@@ -78,10 +84,12 @@ export async function accept(
     }
     const known = await findKnown(runtime, parsed, hasOwnId);
     if (known.admission !== undefined) return known.admission;
-    if (runtime.state.inputs.size >= limits.queueInputsMax) {
+    const replaced = findReplaced(runtime, parsed);
+    const others = runtime.state.inputs.size - (replaced === undefined ? 0 : 1);
+    if (others >= limits.queueInputsMax) {
       throw new CapacityError(runtime.id, "queueInputsMax", limits.queueInputsMax);
     }
-    return admit(runtime, parsed, known.expiredKey);
+    return admit(runtime, parsed, { expiredKey: known.expiredKey, replaced });
   });
 }
 
@@ -192,18 +200,27 @@ async function deduplicated(
   };
 }
 
+/** The waiting input whose place a new one takes: the first of its scope, on the queue lane first. */
+function findReplaced({ state }: SessionRuntime, parsed: ParsedInput): LiveInput | undefined {
+  const scope = replacementScope(parsed.payload, parsed.header.supersessionKey);
+  return scope === undefined ? undefined : state.lanes.find((input) => input.scope === scope);
+}
+
 async function admit(
   runtime: SessionRuntime,
   parsed: ParsedInput,
-  expiredKey: KeyRecord | undefined,
+  {
+    expiredKey,
+    replaced,
+  }: { readonly expiredKey: KeyRecord | undefined; readonly replaced: LiveInput | undefined },
 ): Promise<Admission> {
   const { environment, state } = runtime;
+  const surroundings = runtime.surroundings();
   const activity: Activity = state.actor.state === "running" ? "running" : "resting";
-  const { silentIntents } = state.actor.context;
-  const policy = decidePolicy(parsed.payload, activity, silentIntents);
+  const policy = decidePolicy(parsed.payload, activity, surroundings.silentIntents);
   const isConsumedAtOnce =
     policy.decision.apply === "ignore" && policy.decision.consume === "onAccept";
-  if (isConsumedAtOnce) await runtime.refreshEndedKeys();
+  if (isConsumedAtOnce || replaced !== undefined) await runtime.refreshEndedKeys();
 
   const plan = runtime.plan();
   plan.moveSession({ type: "accept" });
@@ -218,14 +235,18 @@ async function admit(
       createdAt: plan.at,
       updatedAt: plan.at,
     },
-    {
-      sessionId: runtime.id,
-      attemptsMax: environment.limits.attemptsPerInputMax,
-      watch: environment.watch,
-    },
+    { ...surroundings, attemptsMax: environment.limits.attemptsPerInputMax },
   );
   plan.admit(input);
   if (expiredKey !== undefined) plan.forgetEndedKey(expiredKey);
+  if (replaced !== undefined) {
+    plan.moveInput(
+      replaced,
+      policy.decision.queue === "coalesce"
+        ? { type: "coalesce", at: plan.at, into: input.id }
+        : { type: "supersede", at: plan.at, by: input.id },
+    );
+  }
   plan.moveInput(input, { type: isConsumedAtOnce ? "consumeOnAccept" : "queue", at: plan.at });
   await runtime.commit(plan);
   return {

@@ -53,19 +53,32 @@ export class Lanes<T extends LaneItem> {
     if (at >= 0) lane.splice(at, 1);
   }
 
+  /** The first that waits and fits, the queue lane before the steer lane. */
+  find(fits: (item: T) => boolean): T | undefined {
+    return this.#lanes.queue.find(fits) ?? this.#lanes.steer.find(fits);
+  }
+
   /**
    * The next batch: from the steer lane its prefix with equal boundary; else from the queue lane one
    * prompt alone, or consecutive inputs that are none. Inputs that do not drive ride along with the
-   * first that does; a batch without any is left until one comes. Changes nothing.
+   * first that does, those of the steer lane too; a batch without any is left until one comes.
+   * Changes nothing.
    */
   select(nowMs: number): readonly T[] {
-    const steer = batchOf(
-      this.#lanes.steer,
+    const steering = this.steering(nowMs);
+    if (steering.some((item) => item.drives)) return steering;
+    const batch = batchOf(
+      this.#lanes.queue,
       nowMs,
-      (first, item) => first.boundary === item.boundary,
+      (first, item) => !first.isPrompt && !item.isPrompt,
     );
-    if (steer.length > 0) return steer;
-    return batchOf(this.#lanes.queue, nowMs, (first, item) => !first.isPrompt && !item.isPrompt);
+    const hasDriver = batch.some((item) => item.drives);
+    return hasDriver ? [...steering, ...batch].slice(-BATCH_MAX) : [];
+  }
+
+  /** What a turn in progress can take at its next boundary: the prefix of the steer lane. */
+  steering(nowMs: number): readonly T[] {
+    return batchOf(this.#lanes.steer, nowMs, (first, item) => first.boundary === item.boundary);
   }
 
   /** When the earliest input that waits for its time may be taken, if all that could be taken do. */
@@ -100,5 +113,5 @@ function batchOf<T extends LaneItem>(
     hasDriver ||= item.drives;
     if (batch.length === BATCH_MAX || (hasDriver && item.isPrompt)) break;
   }
-  return hasDriver ? batch : [];
+  return batch;
 }

@@ -6,7 +6,7 @@ import type { JsonValue } from "../store/port.js";
 import { Waiter } from "./completion.js";
 import { type InputHeader, type InputPayload, type InputView, payloadDigest } from "./input.js";
 import type { LaneItem, LaneName } from "./lanes.js";
-import type { Policy, SemanticsStamp } from "./policy.js";
+import { isSilent, type Policy, replacementScope, type SemanticsStamp } from "./policy.js";
 import type { InputRecord } from "./records.js";
 
 interface Parts {
@@ -20,6 +20,13 @@ interface Parts {
   readonly updatedAt: string;
 }
 
+/** What an input needs to know of its session. */
+export interface InputSurroundings {
+  readonly sessionId: string;
+  readonly silentIntents: readonly string[];
+  readonly watch: ActorWatch;
+}
+
 export class LiveInput implements LaneItem {
   readonly id: string;
   readonly sequence: number;
@@ -29,6 +36,9 @@ export class LiveInput implements LaneItem {
   readonly stamp: SemanticsStamp;
   readonly createdAt: string;
   readonly actor: DurableActor<typeof inputMachine>;
+  /** See `replacementScope`. */
+  readonly scope: string | undefined;
+  readonly #isSilent: boolean;
   position: number;
   updatedAt: string;
   /** Set while a failed input pauses; a restart starts without pauses. */
@@ -36,7 +46,11 @@ export class LiveInput implements LaneItem {
   waiter = new Waiter();
   #digest: string | undefined;
 
-  private constructor(parts: Parts, actor: DurableActor<typeof inputMachine>) {
+  private constructor(
+    parts: Parts,
+    actor: DurableActor<typeof inputMachine>,
+    silentIntents: readonly string[],
+  ) {
     this.id = parts.header.id;
     this.sequence = parts.sequence;
     this.position = parts.position;
@@ -47,16 +61,14 @@ export class LiveInput implements LaneItem {
     this.createdAt = parts.createdAt;
     this.updatedAt = parts.updatedAt;
     this.actor = actor;
+    this.scope = replacementScope(parts.payload, parts.header?.supersessionKey);
+    this.#isSilent = isSilent(parts.payload, silentIntents);
   }
 
   /** A new input, at the first state of its chart. */
   static admit(
     parts: Parts,
-    options: {
-      readonly sessionId: string;
-      readonly attemptsMax: number;
-      readonly watch: ActorWatch;
-    },
+    options: InputSurroundings & { readonly attemptsMax: number },
   ): LiveInput {
     const actor = new DurableActor({
       id: actorId(options.sessionId, parts.header.id),
@@ -67,21 +79,18 @@ export class LiveInput implements LaneItem {
       }),
       watch: options.watch,
     });
-    return new LiveInput(parts, actor);
+    return new LiveInput(parts, actor, options.silentIntents);
   }
 
   /** An input as its row has it. The row has been checked. */
-  static restore(
-    record: InputRecord,
-    options: { readonly sessionId: string; readonly watch: ActorWatch },
-  ): LiveInput {
+  static restore(record: InputRecord, options: InputSurroundings): LiveInput {
     const actor = new DurableActor({
       id: actorId(options.sessionId, record.id),
       machine,
       snapshot: restoreSnapshot(machine, record.snapshot),
       watch: options.watch,
     });
-    return new LiveInput(record, actor);
+    return new LiveInput(record, actor, options.silentIntents);
   }
 
   get lane(): LaneName {
@@ -97,7 +106,8 @@ export class LiveInput implements LaneItem {
   }
 
   get drives(): boolean {
-    return this.policy.decision.wake !== "none" || this.policy.decision.apply === "turnStart";
+    const { wake, apply } = this.policy.decision;
+    return !this.#isSilent && (wake !== "none" || apply === "turnStart");
   }
 
   /** What tells two payloads under one idempotency key apart. */

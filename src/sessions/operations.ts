@@ -67,12 +67,12 @@ export function destroy(runtime: SessionRuntime): Promise<AbandonReport> {
 /** Builds the lanes again from the rows: what is in memory does not count. */
 export function recycle(runtime: SessionRuntime): Promise<RecycleReport> {
   return runtime.operation("recycle", async () => {
-    const { state, environment } = runtime;
+    const { state } = runtime;
     const plan = runtime.plan();
     // Refused before anything is read, where the state does not allow it.
     plan.moveSession({ type: "recycle" });
     const stored = await readInputs(runtime.id, state.ledger, (request) => runtime.list(request));
-    const read = restoreInputs(stored.rows, { sessionId: runtime.id, watch: environment.watch });
+    const read = restoreInputs(stored.rows, runtime.surroundings());
     // An ephemeral input has no life outside this process; here it goes on.
     const ephemeral = [...state.inputs.values()].filter(isEphemeral);
     const inputs = [...read, ...ephemeral].sort((a, b) => a.sequence - b.sequence);

@@ -158,12 +158,26 @@ function handled(
   };
 }
 
-function isSilent(payload: InputPayload, silentIntents: readonly string[]): boolean {
+/** Whether an input may only ride along: its intent is one that does not wake the session. */
+export function isSilent(payload: InputPayload, silentIntents: readonly string[]): boolean {
   return (
     payload.kind === "peer" &&
     payload.convention?.type === "request" &&
     silentIntents.includes(payload.convention.intent)
   );
+}
+
+/**
+ * What an input may replace while it waits: inputs of one scope speak of the same thing, and only the
+ * newest counts. Progress reports on one request are one scope without being told so.
+ */
+export function replacementScope(
+  payload: InputPayload,
+  supersessionKey: string | undefined,
+): string | undefined {
+  if (supersessionKey !== undefined) return JSON.stringify([payload.kind, supersessionKey]);
+  if (payload.kind !== "peer" || payload.convention?.type !== "responseProgress") return undefined;
+  return JSON.stringify([payload.kind, "progress", payload.convention.requestId]);
 }
 
 /** The stamp that follows from a policy and an input; recovery computes it again and compares. */

@@ -144,7 +144,11 @@ function makeState(
     turn: null,
     oldestEndedKeys: [],
   };
-  for (const input of restoreInputs(rows, { sessionId: id, watch: environment.watch })) {
+  for (const input of restoreInputs(rows, {
+    sessionId: id,
+    silentIntents: state.actor.context.silentIntents,
+    watch: environment.watch,
+  })) {
     state.inputs.set(input.id, input);
     state.inputOfActor.set(input.actor.id, input);
   }

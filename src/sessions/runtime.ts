@@ -24,7 +24,7 @@ import type { Key, Lease, ListRequest, RecordPage, StoredRecord } from "../store
 import { type Completion, completionOfOutcome, Waiter } from "./completion.js";
 import type { Environment } from "./environment.js";
 import type { Executor, ExecutorSource } from "./executors/executor.js";
-import type { LiveInput } from "./live-input.js";
+import type { InputSurroundings, LiveInput } from "./live-input.js";
 import { decodeInput, type EndedKey, keys } from "./records.js";
 import { SessionPlan } from "./session-plan.js";
 import type { SessionState } from "./session-state.js";
@@ -160,6 +160,12 @@ export class SessionRuntime {
   /** Resolves when every plan that was begun is durable or refused. */
   settled(): Promise<void> {
     return this.mutex.run(() => Promise.resolve());
+  }
+
+  /** What inputs need to know of this session. */
+  surroundings(): InputSurroundings {
+    const { silentIntents } = this.state.actor.context;
+    return { sessionId: this.id, silentIntents, watch: this.environment.watch };
   }
 
   plan(): SessionPlan {

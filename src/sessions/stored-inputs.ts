@@ -3,11 +3,10 @@
  * every row checked, nothing decided and nothing written.
  */
 import { CorruptionError } from "../errors.js";
-import type { ActorWatch } from "../kernel/actor.js";
 import { PAGE_MAX } from "../limits.js";
 import { sequenceSegment } from "../store/keys.js";
 import type { JsonValue, StateStore, StoredRecord } from "../store/port.js";
-import { LiveInput } from "./live-input.js";
+import { type InputSurroundings, LiveInput } from "./live-input.js";
 import { type SemanticsStamp, semanticsStamp } from "./policy.js";
 import {
   corrupt,
@@ -109,7 +108,7 @@ export function requireNoConflict(
  */
 export function restoreInputs(
   rows: readonly StoredInput[],
-  options: { readonly sessionId: string; readonly watch: ActorWatch },
+  options: InputSurroundings,
 ): readonly LiveInput[] {
   return rows.filter(isActive).map(({ record, input }) => {
     requireLiveParts(record, input);

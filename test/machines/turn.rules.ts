@@ -26,6 +26,7 @@ export function turnEvents(context: TurnContext): readonly TurnEvent[] {
     { type: "boundary.reached", at, sequence: context.boundaries },
     { type: "boundary.reached", at, sequence: context.boundaries - 1 },
     { type: "boundary.reached", at, sequence: context.boundaries + 1 },
+    { type: "inputs.joined", at, inputIds: ["input-3"] },
     { type: "complete", at },
     { type: "awaitCallback", at, tool: "lookUp" },
     { type: "fail", at, reason: "exit 1" },
@@ -67,6 +68,11 @@ const rows: readonly TurnRow[] = [
     when: "it is the next one",
     if: (context, event) => event.sequence === context.boundaries,
     sets: (context) => ({ boundaries: context.boundaries + 1 }),
+  },
+  {
+    from: "executing",
+    on: "inputs.joined",
+    sets: (context, event) => ({ inputIds: [...context.inputIds, ...event.inputIds] }),
   },
   {
     from: "executing",
@@ -112,20 +118,21 @@ export const turnRules: ChartRules<TurnContext, TurnEvent> = {
   events: turnEvents,
   project: (context) => ({
     boundaries: Math.min(context.boundaries, 3),
+    joined: Math.min(context.inputIds.length, 4),
     hasBegun: context.begunAt !== null,
     reason: context.reason,
   }),
   rows,
   accepts: `
-                 begin boundary.reached complete awaitCallback fail cancel expire interrupt
-staged           +     .                .        .             +    +      +      +
-executing        .     ?                ?        ?             +    +      .      +
-completed        .     .                .        .             .    .      .      .
-callbackPending  .     .                .        .             .    .      .      .
-failed           .     .                .        .             .    .      .      .
-cancelled        .     .                .        .             .    .      .      .
-neverExecuted    .     .                .        .             .    .      .      .
-interrupted      .     .                .        .             .    .      .      .
+                 begin boundary.reached inputs.joined complete awaitCallback fail cancel expire interrupt
+staged           +     .                .             .        .             +    +      +      +
+executing        .     ?                +             ?        ?             +    +      .      +
+completed        .     .                .             .        .             .    .      .      .
+callbackPending  .     .                .             .        .             .    .      .      .
+failed           .     .                .             .        .             .    .      .      .
+cancelled        .     .                .             .        .             .    .      .      .
+neverExecuted    .     .                .             .        .             .    .      .      .
+interrupted      .     .                .             .        .             .    .      .      .
 `,
   invariants: [
     {
@@ -160,13 +167,13 @@ interrupted      .     .                .        .             .    .      .    
       holds: (before, after) => [0, 1].includes(after.boundaries - before.boundaries),
     },
     {
-      title: "what a turn holds never changes",
+      title: "what a turn is never changes, and what it holds is only added to",
       holds: (before, after) =>
         before.turnId === after.turnId &&
         before.sessionId === after.sessionId &&
         before.boundary === after.boundary &&
         before.stagedAt === after.stagedAt &&
-        before.inputIds === after.inputIds,
+        before.inputIds.every((id, place) => after.inputIds[place] === id),
     },
   ],
 };
