@@ -189,6 +189,7 @@ async function deduplicated(
   // Read here, not behind the promise: a completion never rejects.
   const completion =
     live?.waiter.promise ??
+    runtime.state.turn?.deferred.get(existing.id)?.promise ??
     Promise.resolve(await storedCompletion((key) => runtime.load(key), runtime.id, existing));
   return {
     outcome: "deduplicated",

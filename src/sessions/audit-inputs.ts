@@ -1,12 +1,12 @@
 /**
- * The audit of a session's inputs and their indexes. It holds one row at a time and looks others up
+ * The audit of a session's inputs. It holds one row at a time and looks others up
  * by key, so that its memory does not grow with the session.
  */
-import type { InputContext } from "../../machines/input.js";
-import { HoldfastError } from "../errors.js";
+import { isDeepStrictEqual } from "node:util";
+import { type InputContext, inputMachine } from "../../machines/input.js";
+import { encodeSnapshot, restoreSnapshot } from "../kernel/xstate.js";
 import type { StateStore } from "../store/port.js";
-import { auditedRow, auditedRows, isObject, objectOf, type Report } from "./audit-rows.js";
-import { payloadDigest } from "./input.js";
+import { auditedRow, isObject, judgeRows, type Report } from "./audit-rows.js";
 import {
   type BoundaryReceipt,
   decodeInput,
@@ -25,6 +25,8 @@ export interface InputTotals {
   firstUnfinished: number | undefined;
   /** The sequence after the last one. */
   end: number;
+  /** The place after the last one that an unfinished input has on its lane. */
+  nextPosition: number;
 }
 
 /** The state of the session as far as its inputs must agree with it. */
@@ -47,13 +49,13 @@ export async function auditInputs(
     staged: 0,
     firstUnfinished: undefined,
     end: 0,
+    nextPosition: 0,
   };
   let expected: number | undefined;
-  for await (const { key, record } of auditedRows(store, keys.inputs(id))) {
+  await judgeRows(store, keys.inputs(id), report, async ({ key, record }) => {
     const sequence = Number(key.at(-1));
     if (!Number.isSafeInteger(sequence)) {
-      report({ invariant: "I2", key, found: "its key has no sequence" });
-      continue;
+      return report({ invariant: "I2", key, found: "its key has no sequence" });
     }
     if (expected !== undefined && sequence !== expected) {
       report({ invariant: "I8", key, found: `input ${expected} before it is missing` });
@@ -61,14 +63,9 @@ export async function auditInputs(
     expected = sequence + 1;
     totals.end = expected;
     totals.inputs += 1;
-    if (record === undefined || isForgotten(record)) continue;
-    try {
-      await auditInput(store, id, { input: decodeInput(record), session, totals }, report);
-    } catch (error) {
-      if (!(error instanceof HoldfastError) || error._tag !== "CorruptionError") throw error;
-      report({ invariant: "I3", key, found: error.message });
-    }
-  }
+    if (record === undefined || isForgotten(record)) return;
+    await auditInput(store, id, { input: decodeInput(record), session, totals }, report);
+  });
   return totals;
 }
 
@@ -93,6 +90,7 @@ async function auditInput(
   // A session without a record was never opened here, and gets its indexes when it is.
   if (!isPointedAt && session !== undefined)
     say("I9", "the index of input ids does not point to it");
+  if (input.header?.id !== input.id) say("I2", "its header names another input");
   const isEnded = ended.has(phase);
   if (isEnded !== (context.outcome !== null)) {
     say("I3", `it is ${phase} and its outcome is ${context.outcome === null ? "open" : "known"}`);
@@ -100,6 +98,7 @@ async function auditInput(
   if (!isEnded) {
     totals.unfinished += 1;
     totals.firstUnfinished ??= input.sequence;
+    totals.nextPosition = Math.max(totals.nextPosition, input.position + 1);
   }
   if (phase === "staged") {
     totals.staged += 1;
@@ -107,6 +106,7 @@ async function auditInput(
       say("I14", "it is staged under a turn that is not the one of its session");
     }
   }
+  auditLife(input, context, say);
   if (session !== undefined) await auditKeyOf(store, id, { input, isEnded }, say);
   if (phase === "consumed" && context.lastTurnId !== null) {
     await auditReceiptOf(store, id, { input, context }, say);
@@ -114,6 +114,33 @@ async function auditInput(
 }
 
 type Say = (invariant: string, found: string) => void;
+
+/** What an input says of its own life: every step connected, and no more attempts than it may have. */
+function auditLife({ snapshot }: InputRecord, context: InputContext, say: Say): void {
+  const { attempts, attemptsMax, recoveries, history } = context;
+  const restored = encodeSnapshot(restoreSnapshot(inputMachine, snapshot));
+  if (!isDeepStrictEqual(restored, snapshot)) say("I3", "its snapshot is not one of its chart");
+  // An attempt that a crash cut off is not the input's fault.
+  if (attempts - recoveries > Math.max(1, attemptsMax)) {
+    say(
+      "I17",
+      `it was given to ${attempts} turns, ${recoveries} cut off, of at most ${attemptsMax}`,
+    );
+  }
+  if (!Array.isArray(history) || history.length === 0) return;
+  const isConnected = history.every((move, at) => at === 0 || history[at - 1]?.to === move.from);
+  if (!isConnected) say("I13", "its history leaves out a step");
+  if (history.at(-1)?.to !== snapshot.value) say("I13", "its history leads to another state");
+  // Of a very long life the first steps are not kept.
+  if (history[0]?.from !== inputMachine.config.initial) return;
+  const steps = (event: string) => history.filter((move) => move.event === event).length;
+  if (steps("stage") !== attempts) {
+    say("I17", `it counts ${attempts} attempts, its history ${steps("stage")}`);
+  }
+  if (steps("requeue") !== recoveries) {
+    say("I17", `it counts ${recoveries} recoveries, its history ${steps("requeue")}`);
+  }
+}
 
 /** The key of an unfinished input names it; that of an ended one may be forgotten or taken anew. */
 async function auditKeyOf(
@@ -161,43 +188,6 @@ async function auditReceiptOf(
   if (!Array.isArray(inputIds) || !inputIds.includes(input.id)) {
     say("I15", "it is consumed and the receipt of its boundary does not list it");
   }
-}
-
-/** The indexes by input id and by idempotency key, from their own side. Gives the count of ended keys. */
-export async function auditIndexes(store: StateStore, id: string, report: Report): Promise<number> {
-  for await (const { key, record } of auditedRows(store, keys.inputId(id, "x").slice(0, -1))) {
-    const row = record === undefined ? undefined : objectOf({ key, record }, report);
-    if (row === undefined) continue;
-    const input = await inputAt(store, id, row.sequence);
-    if (input === "unreadable") continue;
-    if (input?.id !== key.at(-1)) {
-      report({ invariant: "I9", key, found: "it points to no input of this id" });
-    }
-  }
-  for await (const { key, record } of auditedRows(store, keys.idempotency(id, "x").slice(0, -1))) {
-    const row = record === undefined ? undefined : objectOf({ key, record }, report);
-    if (row === undefined) continue;
-    const input = await inputAt(store, id, row.sequence);
-    if (input === "unreadable") continue;
-    const isRight = input?.id === row.inputId && input?.header.idempotencyKey === key.at(-1);
-    if (!isRight) report({ invariant: "I9", key, found: "it points to no input with this key" });
-    else if (input !== undefined && payloadDigest(input.payload) !== row.digest) {
-      report({ invariant: "I10", key, found: "its digest is not that of the payload" });
-    }
-  }
-  let endedKeys = 0;
-  for await (const { key, record } of auditedRows(store, keys.endedKeys(id))) {
-    endedKeys += 1;
-    const row = record === undefined ? undefined : objectOf({ key, record }, report);
-    if (row === undefined || typeof row.key !== "string") continue;
-    const named = await auditedRow(store, keys.idempotency(id, row.key));
-    if (named === "unreadable") continue;
-    const back = named?.value as unknown as KeyRecord | undefined;
-    if (back?.endedSequence !== Number(key.at(-1))) {
-      report({ invariant: "I9", key, found: "the row of its idempotency key does not point back" });
-    }
-  }
-  return endedKeys;
 }
 
 /** The input at a sequence; `undefined` where there is none that can be one. */

@@ -2,6 +2,7 @@
  * Rows for an audit: read page by page, where an unreadable row ends neither the page nor the audit.
  * What is unreadable is the matter of the store's own audit; here it is only passed over.
  */
+import { AssertionError, CorruptionError, ValidationError } from "../errors.js";
 import type { JsonObject, JsonValue, Key, StateStore, StoredRecord } from "../store/port.js";
 import { UnreadableRecord } from "../store/record.js";
 
@@ -46,6 +47,41 @@ export async function* auditedRows(store: StateStore, prefix: Key): AsyncGenerat
       yield { key: error.recordKey, record: undefined };
       after = error.recordKey;
     }
+  }
+}
+
+/**
+ * Judges every row below a prefix. A row that is not shaped as its kind is a finding, and the rest
+ * goes on.
+ */
+export async function judgeRows(
+  store: StateStore,
+  prefix: Key,
+  report: Report,
+  judge: (row: AuditedRow) => void | Promise<void>,
+): Promise<void> {
+  for await (const row of auditedRows(store, prefix)) {
+    await judged(row.key, report, () => judge(row));
+  }
+}
+
+/** Runs one judgement; where the row does not even have the parts that are judged, that is told. */
+export async function judged(
+  key: Key,
+  report: Report,
+  judge: () => void | Promise<void>,
+): Promise<void> {
+  try {
+    await judge();
+  } catch (error) {
+    const isOfRow =
+      error instanceof CorruptionError ||
+      error instanceof ValidationError ||
+      error instanceof AssertionError ||
+      error instanceof TypeError;
+    if (!isOfRow) throw error;
+    const found = error instanceof CorruptionError ? error.found : "it is not shaped as its kind";
+    report({ invariant: "I3", key, found });
   }
 }
 

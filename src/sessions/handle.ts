@@ -140,8 +140,9 @@ export class Session {
    */
   async completion(inputId: string): Promise<Completion> {
     requireId(inputId, "input id");
-    const live = this.#source.peek(this.id)?.state.inputs.get(inputId);
-    if (live !== undefined) return live.waiter.promise;
+    const state = this.#source.peek(this.id)?.state;
+    const waiter = state?.inputs.get(inputId)?.waiter ?? state?.turn?.deferred.get(inputId);
+    if (waiter !== undefined) return waiter.promise;
     const record = await this.#inputRecord(inputId);
     if (record === undefined) throw new NotFoundError("input", inputId);
     const input = decodeInput(record);

@@ -2,15 +2,23 @@
 import { type TurnInput, turnMachine } from "../../machines/turn.js";
 import { type ActorWatch, DurableActor } from "../kernel/actor.js";
 import { initialSnapshot, restoreSnapshot, type StoredSnapshot } from "../kernel/xstate.js";
+import type { Completion, Waiter } from "./completion.js";
 import type { LiveInput } from "./live-input.js";
 
 export class LiveTurn {
   readonly id: string;
-  readonly inputs: readonly LiveInput[];
+  /** What it holds and has not consumed. */
+  inputs: readonly LiveInput[];
+  /** Who waits for inputs that a checkpoint consumed: they hear how the turn ends. */
+  readonly deferred = new Map<string, Waiter>();
+  /** Checkpoints that were asked for and have not answered. */
+  checkpoints = 0;
   readonly actor: DurableActor<typeof turnMachine>;
   readonly controller = new AbortController();
   /** When the executor was called; written with the turn's next commit. */
   begunAt: string | undefined;
+
+  readonly #steerers: ((isWaiting: boolean) => void)[] = [];
 
   private constructor(
     id: string,
@@ -48,6 +56,23 @@ export class LiveTurn {
       watch,
     });
     return new LiveTurn(options.turnId, [], actor);
+  }
+
+  /** Resolves when something waits to steer this turn, or with false when it ends. */
+  steered(isWaiting: boolean): Promise<boolean> {
+    if (isWaiting) return Promise.resolve(true);
+    if (this.hasEnded) return Promise.resolve(false);
+    return new Promise((resolve) => this.#steerers.push(resolve));
+  }
+
+  steer(isWaiting: boolean): void {
+    for (const resolve of this.#steerers.splice(0)) resolve(isWaiting);
+  }
+
+  /** Tells those who wait for inputs that were consumed before the end. */
+  tellDeferred(completion: Completion): void {
+    for (const waiter of this.deferred.values()) waiter.resolve(completion);
+    this.deferred.clear();
   }
 
   get hasEnded(): boolean {

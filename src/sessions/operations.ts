@@ -9,6 +9,7 @@ import type { LiveInput } from "./live-input.js";
 import type { SessionRuntime } from "./runtime.js";
 import type { SessionPlan } from "./session-plan.js";
 import { readInputs, restoreInputs } from "./stored-inputs.js";
+import { letGo } from "./turns.js";
 
 export interface RetireReport {
   /** Inputs given up, since nothing is there to drain them. */
@@ -123,6 +124,7 @@ async function end(runtime: SessionRuntime, ending: Ending): Promise<AbandonRepo
   const { turn } = runtime.state;
   if (ending.turn !== undefined && turn !== null && !turn.hasEnded) {
     plan.moveTurn(turn, { type: "interrupt", at: plan.at, reason: `session ${ending.turn}` });
+    plan.onPublish(() => letGo(turn, { type: "completedWithoutResult" }));
   }
   plan.moveSession(ending.session);
   await runtime.commit(plan);

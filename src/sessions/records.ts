@@ -124,7 +124,8 @@ export interface BoundaryReceipt {
 
 export interface TranscriptEntry {
   readonly turnId: string;
-  readonly receipt: number;
+  /** Sequence of the receipt in the same commit; `null` for messages that consumed no input. */
+  readonly receipt: number | null;
   readonly messages: readonly Message[];
 }
 

@@ -54,7 +54,7 @@ export class SessionRuntime {
   readonly mutex = new Mutex();
   readonly #lease: Lease;
   #host: RuntimeHost = { wake() {}, broken() {}, unbound() {}, released() {} };
-  #executor: Executor | undefined;
+  #executor: Executor | Promise<Executor> | undefined;
   #source: ExecutorSource | undefined;
   #closed: ClosedError | undefined;
 
@@ -86,10 +86,23 @@ export class SessionRuntime {
   }
 
   /** The executor of this session, made when it is first needed. */
-  executor(): Executor {
+  executor(): Executor | Promise<Executor> {
     assert(this.#source !== undefined, "a turn starts only where an executor is bound");
-    this.#executor ??= typeof this.#source === "function" ? this.#source(this.id) : this.#source;
-    return this.#executor;
+    if (this.#executor !== undefined) return this.#executor;
+    const made = typeof this.#source === "function" ? this.#source(this.id) : this.#source;
+    this.#executor = made;
+    if (made instanceof Promise) {
+      made.then(
+        (executor) => {
+          if (this.#executor === made) this.#executor = executor;
+        },
+        () => {
+          // The next turn asks again.
+          if (this.#executor === made) this.#executor = undefined;
+        },
+      );
+    }
+    return made;
   }
 
   /** Stops the executor without waiting for it: it is foreign code and may never answer. */
@@ -97,14 +110,10 @@ export class SessionRuntime {
     const executor = this.#executor;
     this.#executor = undefined;
     this.#source = undefined;
-    if (executor?.stop === undefined) return;
-    const warn = (error: unknown): void =>
-      this.environment.logger.warn({ sessionId: this.id, error }, "executor failed to stop");
-    try {
-      Promise.resolve(executor.stop()).catch(warn);
-    } catch (error) {
-      warn(error);
-    }
+    if (executor === undefined) return;
+    (async () => (await executor).stop?.())().catch((error: unknown) =>
+      this.environment.logger.warn({ sessionId: this.id, error }, "executor failed to stop"),
+    );
   }
 
   /** @throws ClosedError once the runtime is closed or broken */
@@ -128,7 +137,10 @@ export class SessionRuntime {
       waiters.set(input.id, input.waiter);
       input.actor.stop();
     }
-    this.state.turn?.actor.stop();
+    const { turn } = this.state;
+    for (const [inputId, waiter] of turn?.deferred ?? []) waiters.set(inputId, waiter);
+    turn?.actor.stop();
+    turn?.steer(false);
     this.state.actor.stop();
     return waiters;
   }
@@ -243,7 +255,7 @@ export class SessionRuntime {
   #run(effect: PlannedEffect, plan: SessionPlan): void {
     switch (effect.type) {
       case "enterLane":
-        this.state.lanes.enter(this.#inputOf(effect));
+        this.#enterLane(this.#inputOf(effect));
         break;
       case "leaveLane":
         this.state.lanes.leave(this.#inputOf(effect));
@@ -269,6 +281,11 @@ export class SessionRuntime {
     }
   }
 
+  #enterLane(input: LiveInput): void {
+    this.state.lanes.enter(input);
+    if (input.lane === "steer" && input.drives) this.state.turn?.steer(true);
+  }
+
   #inputOf(effect: PlannedEffect): LiveInput {
     const input = this.state.inputOfActor.get(effect.actor.id);
     assert(input !== undefined, `actor ${effect.actor.id} is an input of this session`);
@@ -278,7 +295,9 @@ export class SessionRuntime {
   #tellEnd(input: LiveInput, plan: SessionPlan): void {
     const { outcome } = input.actor.context;
     assert(outcome !== null, "an ended input has an outcome");
-    input.waiter.resolve(plan.completionOf(input) ?? completionOfOutcome(outcome));
+    const turn = plan.deferralOf(input);
+    if (turn !== undefined) turn.deferred.set(input.id, input.waiter);
+    else input.waiter.resolve(plan.completionOf(input) ?? completionOfOutcome(outcome));
     input.actor.stop();
     this.state.inputOfActor.delete(input.actor.id);
   }

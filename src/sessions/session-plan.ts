@@ -19,12 +19,14 @@ import { type InputHeader, payloadDigest } from "./input.js";
 import type { LiveInput } from "./live-input.js";
 import type { LiveTurn } from "./live-turn.js";
 import {
+  type BoundaryReceipt,
   encodeSessionSnapshot,
   type InputRecord,
   type KeyRecord,
   keys,
   type Ledger,
   type Message,
+  type TranscriptEntry,
 } from "./records.js";
 import type { SessionState } from "./session-state.js";
 
@@ -39,6 +41,7 @@ export class SessionPlan extends Plan {
   readonly #positions = new Map<LiveInput, number>();
   readonly #turns = new Map<LiveTurn, JsonValue | undefined>();
   readonly #completions = new Map<LiveInput, Completion>();
+  readonly #deferrals = new Map<LiveInput, LiveTurn>();
   readonly #admitted: LiveInput[] = [];
   #expired = 0;
   #forgotten: number | undefined;
@@ -100,15 +103,22 @@ export class SessionPlan extends Plan {
     this.#completions.set(input, completion);
   }
 
+  /** Waiters of an input that ends here hear how its turn ends. */
+  tellWithTurn(input: LiveInput, turn: LiveTurn): void {
+    this.#deferrals.set(input, turn);
+  }
+
+  /** The turn whose end waiters of an ended input wait for. */
+  deferralOf(input: LiveInput): LiveTurn | undefined {
+    return this.#deferrals.get(input);
+  }
+
   completionOf(input: LiveInput): Completion | undefined {
     return this.#completions.get(input);
   }
 
   /** Adds messages to the conversation, as one entry of the transcript. */
-  addMessages(
-    messages: readonly Message[],
-    source: { readonly turnId: string; readonly receipt: number },
-  ): void {
+  addMessages(messages: readonly Message[], source: Omit<TranscriptEntry, "messages">): void {
     if (messages.length === 0) return;
     let { digest } = this.ledger;
     for (const message of messages) {
@@ -122,6 +132,11 @@ export class SessionPlan extends Plan {
       messages: this.ledger.messages + messages.length,
       digest,
     };
+  }
+
+  addReceipt(receipt: BoundaryReceipt): void {
+    const key = keys.receipt(this.#state.id, receipt.turnId, receipt.sequence);
+    this.put(key, receipt as unknown as JsonValue);
   }
 
   isEnded(input: LiveInput): boolean {

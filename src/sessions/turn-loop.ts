@@ -5,22 +5,19 @@
  */
 import { isHoldfastError } from "../errors.js";
 import { type Cancel, isoInstant } from "../kernel/clock.js";
-import type { Executor, TranscriptReader, TurnRequest, TurnResult } from "./executors/executor.js";
+import { completeTurn } from "./boundaries.js";
+import type { Executor, TurnResult } from "./executors/executor.js";
 import type { LiveTurn } from "./live-turn.js";
-import { keys, type TranscriptEntry } from "./records.js";
 import type { SessionRuntime } from "./runtime.js";
-import {
-  type CheckedResult,
-  checkResult,
-  completeTurn,
-  failTurn,
-  interruptTurn,
-  stageTurn,
-} from "./turns.js";
+import { type CheckedAnswer, checkAnswer } from "./turn-answer.js";
+import { requestOf } from "./turn-request.js";
+import { expireTurn, failTurn, interruptTurn, stageTurn } from "./turns.js";
 
 type Outcome =
-  | { readonly type: "done"; readonly answer: CheckedResult }
-  | { readonly type: "failed"; readonly reason: string };
+  | { readonly type: "done"; readonly answer: CheckedAnswer }
+  | { readonly type: "failed"; readonly reason: string }
+  /** The executor was not there within the bound. */
+  | { readonly type: "late" };
 
 /** What the loop tells those around it. */
 export interface LoopHost {
@@ -111,17 +108,18 @@ export class TurnLoop {
 
   async #execute(turn: LiveTurn): Promise<void> {
     const outcome = await this.#apply(turn);
-    if (outcome === undefined) return;
     const runtime = this.#runtime;
     await runtime.exclusive(async () => {
       // Cancelled or interrupted in the meantime: its end is written, the answer comes too late.
       if (turn.hasEnded) return;
+      if (outcome.type === "late") return expireTurn(runtime, turn);
       if (outcome.type === "failed") return failTurn(runtime, turn, outcome.reason);
+      const { inputs } = turn;
       try {
         await completeTurn(runtime, turn, outcome.answer);
       } catch (error) {
         // The work is done and its proof is not written: nothing is invented, waiters hear both.
-        for (const input of turn.inputs) {
+        for (const input of inputs) {
           runtime.tellRetry(input, {
             type: "completedWithFinalizationFailure",
             result: outcome.answer.result ?? null,
@@ -133,38 +131,28 @@ export class TurnLoop {
     });
   }
 
-  /** Calls the executor. `undefined`: it was cancelled and did not come back in time. */
-  async #apply(turn: LiveTurn): Promise<Outcome | undefined> {
+  /** Gets the executor and calls it, each within its bound. */
+  async #apply(turn: LiveTurn): Promise<Outcome> {
     const runtime = this.#runtime;
-    const { clock } = runtime.environment;
-    let work: Promise<TurnResult>;
-    let executor: Executor;
+    const { signal } = turn.controller;
     try {
-      executor = runtime.executor();
-      turn.begunAt = isoInstant(clock.nowMs());
-      work = Promise.resolve(executor.apply(requestOf(runtime, turn)));
+      const executor = await executorInTime(runtime, turn);
+      if (executor === undefined) return { type: "late" };
+      signal.throwIfAborted();
+      turn.begunAt = isoInstant(runtime.environment.clock.nowMs());
+      const work = (async () => executor.apply(requestOf(runtime, turn)))();
+      const outcome = work.then(
+        (answer) => outcomeOf(turn, answer),
+        (error: unknown): Outcome => ({ type: "failed", reason: reasonOf(error) }),
+      );
+      return await this.#orGiveUp(turn, executor, outcome);
     } catch (error) {
       return { type: "failed", reason: reasonOf(error) };
     }
-    const outcome = work.then(
-      (result): Outcome => {
-        try {
-          return { type: "done", answer: checkResult(result) };
-        } catch (error) {
-          return { type: "failed", reason: reasonOf(error) };
-        }
-      },
-      (error: unknown): Outcome => ({ type: "failed", reason: reasonOf(error) }),
-    );
-    return this.#orGiveUp(turn, executor, outcome);
   }
 
-  /** The outcome, or `undefined` when an executor that was aborted has had its time. */
-  #orGiveUp(
-    turn: LiveTurn,
-    executor: Executor,
-    outcome: Promise<Outcome>,
-  ): Promise<Outcome | undefined> {
+  /** The outcome, or a failure when an executor that was aborted has had its time. */
+  #orGiveUp(turn: LiveTurn, executor: Executor, outcome: Promise<Outcome>): Promise<Outcome> {
     const { clock, limits, logger } = this.#runtime.environment;
     return new Promise((resolve) => {
       let grace: Cancel | undefined;
@@ -180,11 +168,50 @@ export class TurnLoop {
           );
         grace = clock.schedule(clock.nowMs() + limits.cancelGraceMs, () => {
           logger.warn({ turnId: turn.id }, "executor did not come back after its turn was cut off");
-          resolve(undefined);
+          resolve({ type: "failed", reason: "it did not come back after it was aborted" });
         });
       };
-      turn.controller.signal.addEventListener("abort", giveUp, { once: true });
+      if (turn.controller.signal.aborted) giveUp();
+      else turn.controller.signal.addEventListener("abort", giveUp, { once: true });
     });
+  }
+}
+
+/** `undefined`: the bound for beginning a turn has passed. Aborting the turn ends the wait. */
+function executorInTime(runtime: SessionRuntime, turn: LiveTurn): Promise<Executor | undefined> {
+  const { clock, limits, logger } = runtime.environment;
+  const made = runtime.executor();
+  if (!(made instanceof Promise)) return Promise.resolve(made);
+  return new Promise((resolve, reject) => {
+    const cancels = [
+      clock.schedule(clock.nowMs() + limits.turnStartNoticeMs, () =>
+        logger.warn({ sessionId: runtime.id, turnId: turn.id }, "a turn waits for its executor"),
+      ),
+      clock.schedule(clock.nowMs() + limits.turnStartMaxMs, () => settle(() => resolve(undefined))),
+    ];
+    const settle = (end: () => void): void => {
+      for (const cancel of cancels) cancel();
+      signal.removeEventListener("abort", abort);
+      end();
+    };
+    const { signal } = turn.controller;
+    const abort = (): void => settle(() => reject(signal.reason));
+    signal.addEventListener("abort", abort, { once: true });
+    made.then(
+      (executor) => settle(() => resolve(executor)),
+      (error: unknown) => settle(() => reject(error)),
+    );
+  });
+}
+
+function outcomeOf(turn: LiveTurn, result: TurnResult): Outcome {
+  if (turn.checkpoints > 0) {
+    return { type: "failed", reason: "the executor did not await its checkpoint" };
+  }
+  try {
+    return { type: "done", answer: checkAnswer(result) };
+  } catch (error) {
+    return { type: "failed", reason: reasonOf(error) };
   }
 }
 
@@ -194,41 +221,6 @@ export async function interruptForClose(runtime: SessionRuntime, reason: string)
     const { turn } = runtime.state;
     if (turn !== null && !turn.hasEnded) await interruptTurn(runtime, turn, reason);
   });
-}
-
-function requestOf(runtime: SessionRuntime, turn: LiveTurn): TurnRequest {
-  const inputs = turn.inputs.map((input) => ({
-    inputId: input.id,
-    sequence: input.sequence,
-    attempt: input.actor.context.attempts,
-    header: input.header,
-    payload: input.payload,
-  }));
-  return {
-    turnId: turn.id,
-    sessionId: runtime.id,
-    inputs,
-    transcript: transcriptOf(runtime),
-    context: runtime.state.metadata,
-    attempt: Math.max(...inputs.map((input) => input.attempt)),
-    signal: turn.controller.signal,
-  };
-}
-
-function transcriptOf(runtime: SessionRuntime): TranscriptReader {
-  const { store } = runtime.environment;
-  return {
-    messages: runtime.state.ledger.messages,
-    entries: runtime.state.ledger.nextTranscript,
-    list: async ({ after, limit = 100 } = {}) => {
-      const page = await store.list({
-        prefix: keys.transcript(runtime.id),
-        after: after === undefined ? undefined : keys.transcriptEntry(runtime.id, after),
-        limit,
-      });
-      return page.records.map((record) => record.value as unknown as TranscriptEntry);
-    },
-  };
 }
 
 /** Why an attempt failed, as one line: it is kept with the turn and shown to waiters. */

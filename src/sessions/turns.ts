@@ -1,18 +1,13 @@
 /**
- * The plans of a turn: staging, the boundary that consumes its inputs, failure, cancel and
- * interruption. Each is one commit. The executor is called elsewhere, outside every lock.
+ * The plans of a turn: staging, failure, cancel, interruption and expiry; its boundaries have a file
+ * of their own. Each is one commit. The executor is called elsewhere, outside every lock.
  */
-import { assert, ValidationError } from "../errors.js";
-import { checkJson } from "../store/json.js";
-import type { JsonValue } from "../store/port.js";
-import type { TurnResult } from "./executors/executor.js";
-import type { InputPayload } from "./input.js";
+import { assert } from "../errors.js";
+import type { Completion } from "./completion.js";
 import type { LiveInput } from "./live-input.js";
 import { LiveTurn } from "./live-turn.js";
-import { type BoundaryReceipt, keys, type Message } from "./records.js";
 import type { SessionRuntime } from "./runtime.js";
 import type { SessionPlan } from "./session-plan.js";
-import { completionOfResult } from "./stored-completion.js";
 
 /** Takes the next batch off the lanes, durably. `null`: nothing may be taken now. */
 export async function stageTurn(runtime: SessionRuntime): Promise<LiveTurn | null> {
@@ -31,7 +26,7 @@ export async function stageTurn(runtime: SessionRuntime): Promise<LiveTurn | nul
       turnId,
       sessionId: runtime.id,
       inputIds: batch.map((input) => input.id),
-      boundary: first.boundary,
+      boundary: (batch.find((input) => input.drives) ?? first).boundary,
       stagedAt: plan.at,
     },
     batch,
@@ -53,82 +48,6 @@ function mayStart({ state, hasExecutor }: SessionRuntime): boolean {
     registration !== "draining" &&
     turnId === null
   );
-}
-
-/** A turn's answer, checked: everything in it can be stored. */
-export interface CheckedResult {
-  readonly messages: readonly Message[];
-  readonly result: JsonValue | undefined;
-  readonly callback: TurnResult["callback"];
-}
-
-/**
- * Checks what an executor answered, so that a bad answer is a failed attempt and not a failed commit.
- * @throws ValidationError
- */
-export function checkResult(value: TurnResult): CheckedResult {
-  if (typeof value !== "object" || value === null) {
-    throw new ValidationError("executor's answer", [
-      { path: "", found: String(value), expected: "an object" },
-    ]);
-  }
-  const { messages = [], result, callback } = value;
-  if (!Array.isArray(messages)) {
-    throw new ValidationError("executor's answer", [
-      { path: "/messages", found: typeof messages, expected: "an array" },
-    ]);
-  }
-  checkJson({ messages, result: result ?? null, callback: callback ?? null });
-  return { messages, result, callback };
-}
-
-/**
- * The boundary of a turn that succeeded: receipt, transcript, consumed inputs, the ended turn and
- * the session back where it was, in one commit.
- */
-export async function completeTurn(
-  runtime: SessionRuntime,
-  turn: LiveTurn,
-  answer: CheckedResult,
-): Promise<void> {
-  await runtime.refreshEndedKeys();
-  const plan = runtime.plan();
-  beginTurn(plan, turn);
-  const receipt = plan.context(turn.actor).boundaries;
-  plan.moveTurn(turn, { type: "boundary.reached", at: plan.at, sequence: receipt });
-  if (answer.callback === undefined) {
-    plan.moveTurn(turn, { type: "complete", at: plan.at }, answer.result);
-  } else {
-    const { tool, args } = answer.callback;
-    plan.moveTurn(turn, { type: "awaitCallback", at: plan.at, tool }, args);
-  }
-  for (const input of turn.inputs) {
-    plan.moveInput(input, { type: "apply", at: plan.at, turnId: turn.id });
-    plan.moveInput(input, { type: "awaitConsumption", at: plan.at, sequence: receipt });
-    plan.moveInput(input, { type: "consume", at: plan.at });
-    plan.tell(
-      input,
-      answer.callback === undefined
-        ? completionOfResult(answer.result)
-        : { type: "callbackPending", ...answer.callback },
-    );
-  }
-  plan.addMessages([...turn.inputs.flatMap(messageOf), ...answer.messages], {
-    turnId: turn.id,
-    receipt,
-  });
-  const row: BoundaryReceipt = {
-    turnId: turn.id,
-    sequence: receipt,
-    boundary: turn.actor.context.boundary,
-    inputIds: turn.inputs.map((input) => input.id),
-    digest: plan.ledger.digest,
-    messages: plan.ledger.messages,
-    at: plan.at,
-  };
-  plan.put(keys.receipt(runtime.id, turn.id, receipt), row as unknown as JsonValue);
-  endTurn(plan, runtime, turn);
-  await runtime.commit(plan);
 }
 
 /** The inputs of a failed turn go back to their lane, or are given up after their last attempt. */
@@ -169,7 +88,7 @@ export async function failTurn(
       });
     }
   });
-  endTurn(plan, runtime, turn);
+  endTurn(plan, runtime, turn, { type: "completedWithoutResult" });
   environment.logger.warn({ sessionId: runtime.id, turnId: turn.id, reason }, "turn failed");
   await runtime.commit(plan);
 }
@@ -182,7 +101,7 @@ export async function cancelTurn(runtime: SessionRuntime, turn: LiveTurn): Promi
   for (const input of turn.inputs) {
     plan.moveInput(input, { type: "abandon", at: plan.at, reason: { code: "cancelled" } });
   }
-  endTurn(plan, runtime, turn);
+  endTurn(plan, runtime, turn, { type: "completedWithoutResult" });
   await runtime.commit(plan);
 }
 
@@ -195,22 +114,35 @@ export async function interruptTurn(
   const plan = runtime.plan();
   plan.moveTurn(turn, { type: "interrupt", at: plan.at, reason });
   for (const input of turn.inputs) plan.moveInput(input, { type: "requeue", at: plan.at });
-  endTurn(plan, runtime, turn);
+  endTurn(plan, runtime, turn, { type: "completedWithoutResult" });
   await runtime.commit(plan);
 }
 
 /** `begin` is written with the first commit after it, so that calling the executor costs none. */
-function beginTurn(plan: SessionPlan, turn: LiveTurn): void {
+export function beginTurn(plan: SessionPlan, turn: LiveTurn): void {
   if (plan.state(turn.actor as never) !== "staged") return;
   plan.moveTurn(turn, { type: "begin", at: turn.begunAt ?? plan.at });
 }
 
-function endTurn(plan: SessionPlan, { state }: SessionRuntime, turn: LiveTurn): void {
+/** `rest` is for waiters of inputs that were consumed before the end. */
+export function endTurn(
+  plan: SessionPlan,
+  { state }: SessionRuntime,
+  turn: LiveTurn,
+  rest: Completion,
+): void {
   plan.moveSession({ type: "turn.ended", turnId: turn.id });
   plan.onPublish(() => {
     assert(state.turn === turn, "the turn that ends is the one in progress");
-    turn.actor.stop();
+    letGo(turn, rest);
   });
+}
+
+/** What follows from the end of a turn, once it is durable. */
+export function letGo(turn: LiveTurn, rest: Completion): void {
+  turn.tellDeferred(rest);
+  turn.steer(false);
+  turn.actor.stop();
 }
 
 /** Doubles with each attempt, from the shortest to the longest pause, less up to a quarter. */
@@ -221,34 +153,14 @@ function pauseAfter({ environment }: SessionRuntime, turn: LiveTurn): number {
   return Math.ceil(pauseMs * (1 - random() / 4));
 }
 
-/** What an input says to the conversation. Inputs whose policy or sender keeps them out say nothing. */
-function messageOf(input: LiveInput): Message[] {
-  if (!input.header.visibility.transcript || !input.policy.decision.transcript) return [];
-  return [
-    {
-      role: "user",
-      inputId: input.id,
-      content: contentOf(input.payload),
-      ...("blocks" in input.payload && input.payload.blocks !== undefined
-        ? { blocks: input.payload.blocks as unknown as JsonValue }
-        : {}),
-    },
-  ];
-}
-
-function contentOf(payload: InputPayload): JsonValue {
-  switch (payload.kind) {
-    case "prompt":
-      return payload.text;
-    case "peer":
-      return payload.body;
-    case "flowStep":
-      return payload.instructions;
-    case "externalEvent":
-      return { eventType: payload.eventType, payload: payload.payload };
-    case "continuation":
-      return payload.reason;
-    case "operation":
-      return payload.event;
+/** A turn whose executor never began, within the bound: its inputs are given up. */
+export async function expireTurn(runtime: SessionRuntime, turn: LiveTurn): Promise<void> {
+  await runtime.refreshEndedKeys();
+  const plan = runtime.plan();
+  plan.moveTurn(turn, { type: "expire", at: plan.at });
+  for (const input of turn.inputs) {
+    plan.moveInput(input, { type: "abandon", at: plan.at, reason: { code: "neverExecuted" } });
   }
+  endTurn(plan, runtime, turn, { type: "completedWithoutResult" });
+  await runtime.commit(plan);
 }

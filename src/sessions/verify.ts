@@ -6,23 +6,25 @@ import type { SessionContext } from "../../machines/session.js";
 import { isHoldfastError } from "../errors.js";
 import { journalKey } from "../kernel/journal.js";
 import type { StateStore, StoredRecord } from "../store/port.js";
-import { UnreadableRecord } from "../store/record.js";
-import { auditIndexes, auditInputs, type InputTotals } from "./audit-inputs.js";
+import { auditIndexes, type IndexTotals } from "./audit-indexes.js";
+import { auditInputs, type InputTotals } from "./audit-inputs.js";
+import { auditJournal, type JournalTotals } from "./audit-journal.js";
 import {
   auditReceipts,
   auditTranscript,
   auditTurns,
   type TranscriptTotals,
 } from "./audit-proofs.js";
-import { auditedRow, auditedRows, type Finding, type Report } from "./audit-rows.js";
+import { auditedRow, auditedRows, type Finding, judged, type Report } from "./audit-rows.js";
 import {
   activeSessionsPrefix,
   decodeSession,
   keys,
   type Ledger,
   type SessionRecord,
+  sessionsPrefix,
 } from "./records.js";
-import { type StoredSessionId, sessionIds } from "./session-ids.js";
+import { idsBelow, type StoredSessionId, sessionIds } from "./session-ids.js";
 
 export type { Finding };
 
@@ -37,29 +39,11 @@ export interface SessionCounts {
 /** @throws StoreUnavailable the audit could not go on */
 export async function auditSessions(store: StateStore, report: Report): Promise<SessionCounts> {
   const counts: SessionCounts = { sessions: 0, inputs: 0, unfinished: 0, receipts: 0, messages: 0 };
-  for await (const { id, record } of readableSessions(store)) {
+  for await (const { id, record } of sessionIds(store)) {
     await auditSession(store, { id, record }, { report, counts });
   }
-  await auditActive(store, report);
+  await auditStrays(store, report);
   return counts;
-}
-
-/** Goes on behind a session whose own record is unreadable; its rows are looked at all the same. */
-async function* readableSessions(store: StateStore): AsyncGenerator<StoredSessionId> {
-  let after: string | undefined;
-  for (;;) {
-    try {
-      for await (const session of sessionIds(store, after)) {
-        yield session;
-        after = session.id;
-      }
-      return;
-    } catch (error) {
-      if (!(error instanceof UnreadableRecord)) throw error;
-      after = error.recordKey[1] ?? "";
-      yield { id: after, record: undefined };
-    }
-  }
 }
 
 async function auditSession(
@@ -67,7 +51,8 @@ async function auditSession(
   { id, record }: StoredSessionId,
   { report, counts }: { readonly report: Report; readonly counts: SessionCounts },
 ): Promise<void> {
-  const session = record === undefined ? undefined : sessionOf(record, report);
+  const isReadable = record !== undefined && record !== "unreadable";
+  const session = isReadable ? sessionOf(record, report) : undefined;
   const context = session?.snapshot.context as unknown as SessionContext | undefined;
   const running =
     session === undefined || context === undefined
@@ -77,15 +62,25 @@ async function auditSession(
   await auditTurns(store, id, { session: running, staged: inputs.staged }, report);
   const receipts = await auditReceipts(store, id, report);
   const transcript = await auditTranscript(store, id, report);
+  const journal = await auditJournal(store, id, report);
   counts.sessions += 1;
   counts.inputs += inputs.inputs;
   counts.unfinished += inputs.unfinished;
   counts.receipts += receipts;
   counts.messages += transcript.messages;
-  if (session === undefined || context === undefined) return;
-  const endedKeys = await auditIndexes(store, id, report);
-  auditState(session, context, inputs, report);
-  await auditLedger(store, id, { ledger: session.ledger, inputs, transcript, endedKeys }, report);
+  const key = keys.session(id);
+  if (record === undefined && journal.end > 0) {
+    report({ invariant: "I7", key, found: "it is missing, and moves of the session are kept" });
+  }
+  if (!isReadable || session === undefined || context === undefined) return;
+  // Both are written with every move of the session.
+  if (journal.operation !== undefined && journal.operation !== record.operation) {
+    report({ invariant: "I7", key, found: "it was not written with the last move of its journal" });
+  }
+  const index = await auditIndexes(store, id, report);
+  await judged(key, report, () => auditState(session, context, inputs, report));
+  const found = { ledger: session.ledger, inputs, transcript, index, journal };
+  await auditLedger(store, id, found, report);
 }
 
 function sessionOf(record: StoredRecord, report: Report): SessionRecord | undefined {
@@ -129,23 +124,24 @@ async function auditLedger(
     readonly ledger: Ledger;
     readonly inputs: InputTotals;
     readonly transcript: TranscriptTotals;
-    readonly endedKeys: number;
+    readonly index: IndexTotals;
+    readonly journal: JournalTotals;
   },
   report: Report,
 ): Promise<void> {
-  const { ledger, inputs, transcript, endedKeys } = found;
+  const { ledger, inputs, transcript, index, journal } = found;
   const key = keys.session(id);
+  const say = (invariant: string, what: string, counted: unknown, rows: unknown) =>
+    report({ invariant, key, found: `it counts ${what} ${counted}, its rows say ${rows}` });
   const compare = (invariant: string, what: string, counted: unknown, rows: unknown) => {
-    if (counted !== rows) {
-      report({ invariant, key, found: `it counts ${what} ${counted}, its rows say ${rows}` });
-    }
+    if (counted !== rows) say(invariant, what, counted, rows);
   };
   compare("I8", "the next input as", ledger.nextInput, inputs.end);
   compare("I8", "the next transcript entry as", ledger.nextTranscript, transcript.entries);
-  compare("I8", "the next move as", ledger.nextMove, await journalEnd(store, id, report));
+  compare("I8", "the next move as", ledger.nextMove, journal.end);
   compare("I15", "messages as", ledger.messages, transcript.messages);
   compare("I15", "the digest as", ledger.digest, transcript.digest);
-  compare("I9", "kept keys of ended inputs as", ledger.endedKeys, endedKeys);
+  compare("I9", "kept keys of ended inputs as", ledger.endedKeys, index.endedKeys);
   compare("I20", "unfinished inputs as", ledger.unfinished, inputs.unfinished);
   compare(
     "I20",
@@ -153,6 +149,13 @@ async function auditLedger(
     ledger.firstActive,
     inputs.firstUnfinished ?? inputs.end,
   );
+  // What ended is given up with its place, so the next one may be higher than the rows tell.
+  if (ledger.nextPosition < inputs.nextPosition) {
+    say("I8", "the next place on a lane as", ledger.nextPosition, inputs.nextPosition);
+  }
+  if (ledger.nextEndedKey < index.nextEndedKey) {
+    say("I9", "the next ended key as", ledger.nextEndedKey, index.nextEndedKey);
+  }
   const active = (await auditedRow(store, keys.active(id))) !== undefined;
   if (active !== inputs.unfinished > 0) {
     const says = active ? "is there" : "is missing";
@@ -161,25 +164,19 @@ async function auditLedger(
   }
 }
 
-/** The kept moves are contiguous up to the last one. */
-async function journalEnd(store: StateStore, id: string, report: Report): Promise<number> {
-  let expected: number | undefined;
-  const prefix = journalKey(keys.session(id), 0).slice(0, -1);
-  for await (const { key } of auditedRows(store, prefix)) {
-    const sequence = Number(key.at(-1));
-    if (expected !== undefined && sequence !== expected) {
-      report({ invariant: "I8", key, found: `move ${expected} before it is missing` });
-    }
-    expected = sequence + 1;
-  }
-  return expected ?? 0;
-}
-
-/** Every row of active sessions belongs to a session with a record; how it stands was judged there. */
-async function auditActive(store: StateStore, report: Report): Promise<void> {
+/** Rows beside the sessions that no session stands for; how the others stand was judged there. */
+async function auditStrays(store: StateStore, report: Report): Promise<void> {
   for await (const { key } of auditedRows(store, activeSessionsPrefix)) {
     if ((await auditedRow(store, keys.session(key.at(-1) ?? ""))) === undefined) {
       report({ invariant: "I20", key, found: "there is no such session" });
     }
+  }
+  const journals = journalKey(sessionsPrefix, 0).slice(0, -1);
+  for await (const { id } of idsBelow(store, journals)) {
+    const { records, next } = await store.list({ prefix: keys.session(id), limit: 1 });
+    const isKnown = records.length > 0 || next !== undefined;
+    if (isKnown || (await auditedRow(store, keys.session(id))) !== undefined) continue;
+    const key = journalKey(keys.session(id), 0).slice(0, -1);
+    report({ invariant: "I7", key, found: "moves are kept of a session that is not there" });
   }
 }

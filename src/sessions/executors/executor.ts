@@ -36,6 +36,20 @@ export interface TurnRequest {
   readonly attempt: number;
   /** Aborted when the turn is cancelled, or cut off because the session ends. */
   readonly signal: AbortSignal;
+  /**
+   * Resolves with true when something waits that is meant to steer this turn: take it with
+   * `checkpoint`. Resolves with false when the turn ends first.
+   */
+  steered(): Promise<boolean>;
+  /**
+   * Makes what was done so far durable: the inputs that the turn holds are consumed with a receipt,
+   * the messages join the transcript, and what waits to steer the turn becomes its own; all in one
+   * commit. Returns what joined. It is to be awaited before `apply` settles.
+   * @throws NotReadyError the turn has ended | OperationError the store failed, nothing has changed
+   */
+  checkpoint(progress?: {
+    readonly messages?: readonly Message[];
+  }): Promise<readonly TurnInputView[]>;
 }
 
 export interface TurnResult {
@@ -59,5 +73,5 @@ export interface Executor {
   stop?(): void | Promise<void>;
 }
 
-/** An executor, or what makes one when the session needs it. */
-export type ExecutorSource = Executor | ((sessionId: string) => Executor);
+/** An executor, or what makes one when the session first has work for it. */
+export type ExecutorSource = Executor | ((sessionId: string) => Executor | Promise<Executor>);

@@ -33,6 +33,8 @@ export function turnRequest(
       list: async ({ after = -1, limit = 100 } = {}) =>
         transcript.slice(after + 1, after + 1 + limit),
     },
+    steered: () => new Promise(() => {}),
+    checkpoint: async () => [],
     signal: signal ?? new AbortController().signal,
   };
 }
