@@ -229,8 +229,12 @@ function snapshotOf(row: StoredRecord | undefined | "unreadable"): StoredSnapsho
   return isObject(snapshot) ? (snapshot as unknown as StoredSnapshot) : undefined;
 }
 
-/** Silent intents are given at the making of a session, of which the journal keeps no word. */
+/**
+ * Silent intents are given at the making of a session, of which the journal keeps no word; and a
+ * turn is begun here with all that its row holds, what joined it later included, which its receipts
+ * and the inputs themselves speak for.
+ */
 function comparable({ value, context }: StoredSnapshot): JsonValue {
-  const { silentIntents: _, ...rest } = context as JsonObject;
+  const { silentIntents: _, inputIds: __, ...rest } = context as JsonObject;
   return JSON.parse(JSON.stringify({ value, context: rest }));
 }

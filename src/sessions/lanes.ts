@@ -70,15 +70,19 @@ export class Lanes<T extends LaneItem> {
     const batch = batchOf(
       this.#lanes.queue,
       nowMs,
-      (first, item) => !first.isPrompt && !item.isPrompt,
+      (driver, item) => !driver.isPrompt && !item.isPrompt,
     );
     const hasDriver = batch.some((item) => item.drives);
     return hasDriver ? [...steering, ...batch].slice(-BATCH_MAX) : [];
   }
 
-  /** What a turn in progress can take at its next boundary: the prefix of the steer lane. */
+  /** What a turn in progress can take at its next boundary. */
   steering(nowMs: number): readonly T[] {
-    return batchOf(this.#lanes.steer, nowMs, (first, item) => first.boundary === item.boundary);
+    return batchOf(
+      this.#lanes.steer,
+      nowMs,
+      (driver, item) => driver.boundary === item.boundary,
+    ).slice(-BATCH_MAX);
   }
 
   /** When the earliest input that waits for its time may be taken, if all that could be taken do. */
@@ -95,23 +99,19 @@ export class Lanes<T extends LaneItem> {
   }
 }
 
+/** What rides along, the first that drives, and what goes with that one. */
 function batchOf<T extends LaneItem>(
   lane: readonly T[],
   nowMs: number,
-  goesWith: (first: T, item: T) => boolean,
+  goesWith: (driver: T, item: T) => boolean,
 ): readonly T[] {
   const batch: T[] = [];
-  let hasDriver = false;
+  let driver: T | undefined;
   for (const item of lane) {
     if (item.notBeforeMs > nowMs) continue;
-    const first = batch.find((other) => other.drives) ?? batch[0];
-    if (first !== undefined && !goesWith(first, item)) {
-      // Passive heads ride along with the first input that drives, whatever its kind.
-      if (hasDriver || !item.drives) break;
-    }
+    if (driver !== undefined && (batch.length >= BATCH_MAX || !goesWith(driver, item))) break;
     batch.push(item);
-    hasDriver ||= item.drives;
-    if (batch.length === BATCH_MAX || (hasDriver && item.isPrompt)) break;
+    if (item.drives) driver ??= item;
   }
   return batch;
 }
