@@ -75,6 +75,7 @@ export {
 } from "./sessions/policy.js";
 export type { BoundaryReceipt, Message, TranscriptEntry } from "./sessions/records.js";
 export type { RecoveryReport } from "./sessions/recovery.js";
+export type { SessionSchemas } from "./sessions/schema.js";
 export type { CloseReport } from "./supervisor/drain.js";
 export type { SessionOptions } from "./supervisor/registry.js";
 export type { SessionPage, Sessions } from "./supervisor/sessions.js";

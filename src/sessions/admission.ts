@@ -24,6 +24,7 @@ import {
 } from "./policy.js";
 import { decodeInput, type KeyRecord, keys } from "./records.js";
 import type { SessionRuntime } from "./runtime.js";
+import { requireFit } from "./schema.js";
 import { storedCompletion } from "./stored-completion.js";
 
 export type Admission =
@@ -66,7 +67,7 @@ export function parseRequest(
 /**
  * Takes one input. When it returns `accepted`, the input is durable; when it throws, nothing of it
  * is there and it can be sent again.
- * @throws NotReadyError | DestroyedError | IdempotencyConflictError | CapacityError |
+ * @throws ValidationError | NotReadyError | DestroyedError | IdempotencyConflictError | CapacityError |
  * ConflictError | ClosedError | OperationError (the store failed; see its cause)
  */
 export async function accept(
@@ -75,6 +76,7 @@ export async function accept(
   signal?: AbortSignal,
 ): Promise<Admission> {
   const { limits } = runtime.environment;
+  await requireFit(runtime.schemas.input, parsed.payload, "input");
   return runtime.operation("accept an input", async () => {
     signal?.throwIfAborted();
     requireAccepting(runtime);

@@ -26,6 +26,7 @@ import type { Environment } from "./environment.js";
 import type { Executor, ExecutorSource } from "./executors/executor.js";
 import type { InputSurroundings, LiveInput } from "./live-input.js";
 import { decodeInput, type EndedKey, keys } from "./records.js";
+import type { SessionSchemas } from "./schema.js";
 import { SessionPlan } from "./session-plan.js";
 import type { SessionState } from "./session-state.js";
 import { storedCompletion } from "./stored-completion.js";
@@ -52,6 +53,7 @@ export class SessionRuntime {
   readonly state: SessionState;
   readonly environment: Environment;
   readonly mutex = new Mutex();
+  schemas: SessionSchemas = {};
   readonly #lease: Lease;
   #host: RuntimeHost = { wake() {}, broken() {}, unbound() {}, released() {} };
   #executor: Executor | Promise<Executor> | undefined;

@@ -9,6 +9,7 @@ import { completeTurn } from "./boundaries.js";
 import type { Executor, TurnResult } from "./executors/executor.js";
 import type { LiveTurn } from "./live-turn.js";
 import type { SessionRuntime } from "./runtime.js";
+import { requireFit } from "./schema.js";
 import { type CheckedAnswer, checkAnswer } from "./turn-answer.js";
 import { requestOf } from "./turn-request.js";
 import { expireTurn, failTurn, interruptTurn, stageTurn } from "./turns.js";
@@ -142,7 +143,7 @@ export class TurnLoop {
       turn.begunAt = isoInstant(runtime.environment.clock.nowMs());
       const work = (async () => executor.apply(requestOf(runtime, turn)))();
       const outcome = work.then(
-        (answer) => outcomeOf(turn, answer),
+        (answer) => outcomeOf(runtime, turn, answer),
         (error: unknown): Outcome => ({ type: "failed", reason: reasonOf(error) }),
       );
       return await this.#orGiveUp(turn, executor, outcome);
@@ -204,12 +205,20 @@ function executorInTime(runtime: SessionRuntime, turn: LiveTurn): Promise<Execut
   });
 }
 
-function outcomeOf(turn: LiveTurn, result: TurnResult): Outcome {
+async function outcomeOf(
+  { schemas }: SessionRuntime,
+  turn: LiveTurn,
+  result: TurnResult,
+): Promise<Outcome> {
   if (turn.checkpoints > 0) {
     return { type: "failed", reason: "the executor did not await its checkpoint" };
   }
   try {
-    return { type: "done", answer: checkAnswer(result) };
+    const answer = checkAnswer(result);
+    if (answer.callback === undefined) {
+      await requireFit(schemas.result, answer.result ?? null, "executor's result");
+    }
+    return { type: "done", answer };
   } catch (error) {
     return { type: "failed", reason: reasonOf(error) };
   }

@@ -12,6 +12,7 @@ import { beginUnregister, endUnregister, resumeRegistration } from "../sessions/
 import { keys } from "../sessions/records.js";
 import { activate, type RecoveryReport } from "../sessions/recovery.js";
 import type { SessionRuntime, Waiters } from "../sessions/runtime.js";
+import type { SessionSchemas } from "../sessions/schema.js";
 import { interruptForClose, TurnLoop } from "../sessions/turn-loop.js";
 import type { JsonObject } from "../store/port.js";
 import { RestartBudget } from "./restarts.js";
@@ -20,6 +21,8 @@ export interface SessionOptions {
   readonly executor?: ExecutorSource | undefined;
   /** Kept with the session and given to its executor; what is stored stays where none is given. */
   readonly metadata?: JsonObject | undefined;
+  /** Checks of inputs and results. They belong to this process and are not stored. */
+  readonly schemas?: SessionSchemas | undefined;
   /** Intents of peer requests that do not wake the session. Only a new session takes them. */
   readonly silentIntents?: readonly string[] | undefined;
 }
@@ -97,9 +100,10 @@ export class Registry {
       }
     }
     known.parked = undefined;
-    const { executor, metadata } = options;
+    const { executor, metadata, schemas } = options;
     known.options = {
       ...known.options,
+      ...(schemas === undefined ? {} : { schemas }),
       ...(executor === undefined ? {} : { executor }),
       ...(metadata === undefined ? {} : { metadata }),
     };
@@ -109,6 +113,7 @@ export class Registry {
     const isNews = executor !== undefined || metadata !== undefined;
     const isStopped = live.runtime.state.actor.state === "stopped";
     if ((wasLive === live && isNews) || isStopped) await bind(live, options);
+    live.runtime.schemas = known.options.schemas ?? {};
     return live;
   }
 
@@ -227,6 +232,7 @@ export class Registry {
     });
     const live: LiveSession = { ...activated, loop, usedAtMs: this.#environment.clock.nowMs() };
     runtime.bindExecutor(executor);
+    runtime.schemas = entry.options.schemas ?? {};
     runtime.connect({
       wake: () => loop.wake(),
       broken: (error) => this.#fail(id, entry, live, error),

@@ -15,6 +15,7 @@ import type { InputView } from "../sessions/input.js";
 import { requireId } from "../sessions/parse-input.js";
 import { activeSessionsPrefix, keys, sessionsPrefix } from "../sessions/records.js";
 import type { RecoveryReport } from "../sessions/recovery.js";
+import { isSchema } from "../sessions/schema.js";
 import { checkJson } from "../store/json.js";
 import type { Key } from "../store/port.js";
 import type { Registry, SessionOptions } from "./registry.js";
@@ -119,7 +120,7 @@ export class Sessions {
   }
 }
 
-function checkOptions({ executor, metadata, silentIntents }: SessionOptions): void {
+function checkOptions({ executor, metadata, silentIntents, schemas }: SessionOptions): void {
   const isExecutor =
     executor === undefined ||
     typeof executor === "function" ||
@@ -131,6 +132,12 @@ function checkOptions({ executor, metadata, silentIntents }: SessionOptions): vo
         found: typeof executor,
         expected: "an executor, or a function that makes one",
       },
+    ]);
+  }
+  for (const [name, schema] of Object.entries(schemas ?? {})) {
+    if (schema === undefined || isSchema(schema)) continue;
+    throw new ValidationError("session options", [
+      { path: `/schemas/${name}`, found: typeof schema, expected: "a Standard Schema" },
     ]);
   }
   checkJson({ metadata: metadata ?? {}, silentIntents: silentIntents ?? [] });
