@@ -33,6 +33,7 @@ export type { Logger } from "./kernel/logger.js";
 export { defaultLimits, type Limits } from "./limits.js";
 export type { Admission } from "./sessions/admission.js";
 export type { Completion } from "./sessions/completion.js";
+export type { ContextReceipt, ContextRequest } from "./sessions/context.js";
 export { type CommandOptions, commandExecutor } from "./sessions/executors/command-executor.js";
 export type {
   Executor,
@@ -67,6 +68,8 @@ export type {
   PeerRequest,
   PromptRequest,
 } from "./sessions/input.js";
+export type { AbandonReport, RecycleReport, RetireReport } from "./sessions/operations.js";
+export type { SessionOptions } from "./sessions/options.js";
 export {
   type Policy,
   type PolicyDecision,
@@ -76,7 +79,22 @@ export {
 export type { BoundaryReceipt, Message, TranscriptEntry } from "./sessions/records.js";
 export type { RecoveryReport } from "./sessions/recovery.js";
 export type { SessionSchemas } from "./sessions/schema.js";
+export {
+  PeerChannel,
+  type PeerIngress,
+  type PeerMessage,
+} from "./sessions/service/peer-channel.js";
+export {
+  type CreateSessionRequest,
+  type SessionService,
+  serviceExecutor,
+} from "./sessions/service/service.js";
+export {
+  type RespondRequest,
+  type SessionHost,
+  StoredSessionService,
+} from "./sessions/service/stored-service.js";
 export type { CloseReport } from "./supervisor/drain.js";
-export type { SessionOptions } from "./supervisor/registry.js";
+export type { MaterializeOptions } from "./supervisor/materialize.js";
 export type { SessionPage, Sessions } from "./supervisor/sessions.js";
 export { type CloseOptions, Supervisor, type SupervisorOptions } from "./supervisor/supervisor.js";

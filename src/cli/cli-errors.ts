@@ -10,20 +10,23 @@ export class UsageError extends HoldfastError {
   }
 }
 
-/** A file or store that a command needs is not there. Nothing was made in its place. */
+/** What a command needs is not there. Nothing was made in its place. */
 export class MissingError extends HoldfastError {
   readonly _tag = "MissingError";
   readonly code = "HOLDFAST_MISSING";
   constructor(
-    readonly kind: "store" | "file",
+    readonly kind: "store" | "file" | "program",
     readonly path: string,
     cause?: unknown,
   ) {
-    super(
-      kind === "store"
-        ? `There is no store at ${show(path)}. \`holdfast session ID\` makes one; --store names another directory.`
-        : `There is no file ${show(path)} to read.`,
-      cause,
-    );
+    super(reasons[kind](show(path)), cause);
   }
 }
+
+const reasons = {
+  store: (path: string) =>
+    `There is no store at ${path}. \`holdfast session ID\` makes one; --store names another directory.`,
+  file: (path: string) => `There is no file ${path} to read.`,
+  program: (path: string) =>
+    `There is no program ${path} that may be executed. Nothing was admitted; check the word after --exec.`,
+} as const;

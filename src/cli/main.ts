@@ -50,7 +50,7 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
 function makeProgram(invocation: Invocation): Command {
   const program = new Command("holdfast")
     .description("Durable agent sessions: what is admitted survives a crash at any moment.")
-    .option("--store <dir>", "directory of the store", DEFAULT_STORE)
+    .option("--store <dir>", "directory of the store", directory, DEFAULT_STORE)
     .option("--json", "one JSON value a line on stdout", false)
     .version(version(), "--version")
     .exitOverride()
@@ -150,6 +150,12 @@ function addStore(program: Command, invocation: Invocation): void {
 
 function storeOf(command: Command): string {
   return command.optsWithGlobals<GlobalOptions>().store;
+}
+
+/** An empty word would mean the directory that one happens to be in. */
+function directory(word: string): string {
+  if (word === "") throw new UsageError("--store needs a directory.");
+  return word;
 }
 
 function wholeNumber(text: string): number {

@@ -5,7 +5,7 @@
  */
 import { once } from "node:events";
 import type { Writable } from "node:stream";
-import { oneLine } from "./plain-text.js";
+import { escapeControls, oneLine } from "./plain-text.js";
 
 export class Output {
   /** One JSON value a line on stdout, instead of text. */
@@ -34,7 +34,8 @@ export class Output {
 
   /** Prints the value as JSON, or the text. The text may hold nothing unescaped from outside. */
   async print(value: unknown, text: string | undefined): Promise<void> {
-    const line = this.isJson ? JSON.stringify(value) : text;
+    // In JSON the same characters are escaped; it stays the same value, and harmless to look at.
+    const line = this.isJson ? escapeControls(JSON.stringify(value)) : text;
     if (line === undefined || this.closed.aborted) return;
     this.beforePrint();
     if (this.#stdout.write(`${line}\n`)) return;

@@ -9,13 +9,19 @@ const STEERING = /[\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u206
 
 /** The text on one line: line ends as spaces, other controls as escapes. */
 export function oneLine(text: string, charactersMax = Number.POSITIVE_INFINITY): string {
-  const line = text
-    .toWellFormed()
-    .trim()
-    .replace(/\s*[\r\n]+\s*/g, " ")
-    .replace(STEERING, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const line = escapeControls(
+    text
+      .toWellFormed()
+      .trim()
+      .replace(/\s*[\r\n]+\s*/g, " "),
+  );
   if (line.length <= charactersMax) return line;
   return `${line.slice(0, charactersMax - 1).toWellFormed()}…`;
+}
+
+/** The text with what steers a terminal written as `\\uXXXX`, as JSON has it. */
+export function escapeControls(text: string): string {
+  return text.replace(STEERING, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** An id as it is, where that is harmless; else quoted and escaped. */

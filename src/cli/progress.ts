@@ -13,7 +13,7 @@ const CLEAR = "\r\u001b[K";
 
 /** Begins to draw; the function that it gives ends it and clears the line. */
 export function drawProgress(
-  stderr: NodeJS.WritableStream & { readonly isTTY?: boolean },
+  stderr: NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number },
   output: Output,
   counts: () => ProgressCounts,
 ): () => void {
@@ -25,9 +25,9 @@ export function drawProgress(
   };
   const timer = setInterval(() => {
     const { accepted, deduplicated, completed, waiting } = counts();
-    stderr.write(
-      `${CLEAR}${accepted} accepted, ${deduplicated} deduplicated, ${completed} completed, ${waiting} waiting`,
-    );
+    const line = `${accepted} accepted, ${deduplicated} deduplicated, ${completed} completed, ${waiting} waiting`;
+    // A line that wraps could not be drawn over.
+    stderr.write(`${CLEAR}${line.slice(0, (stderr.columns ?? 80) - 1)}`);
     isDrawn = true;
   }, EVERY_MS);
   output.beforePrint = clear;

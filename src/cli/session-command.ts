@@ -5,6 +5,7 @@
 import { open } from "node:fs/promises";
 import { addAbortSignal, type Readable } from "node:stream";
 import type { InputView } from "../sessions/input.js";
+import { requireId } from "../sessions/parse-input.js";
 import type { Supervisor } from "../supervisor/supervisor.js";
 import { MissingError, UsageError } from "./cli-errors.js";
 import { DEFAULT_STORE } from "./existing-store.js";
@@ -13,6 +14,7 @@ import { FollowedInputs } from "./followed-inputs.js";
 import { readLines } from "./input-lines.js";
 import type { Output } from "./output.js";
 import { count, plainId, shellWord } from "./plain-text.js";
+import { requireProgram } from "./program-path.js";
 import { drawProgress } from "./progress.js";
 import { SessionFeed } from "./session-feed.js";
 import { unfinishedInputs } from "./unfinished-inputs.js";
@@ -40,6 +42,9 @@ export async function runSession(
   output: Output,
   streams: SessionStreams,
 ): Promise<ExitCode> {
+  // Everything that can be wrong with the command line is found before a store is made.
+  requireId(command.id, "session id");
+  if (command.exec !== undefined) requireProgram(command.exec[0] ?? "");
   const lines = await openLines(command, streams);
   const { Supervisor } = await import("../supervisor/supervisor.js");
   const { commandExecutor } = await import("../sessions/executors/command-executor.js");

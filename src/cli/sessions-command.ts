@@ -6,8 +6,9 @@ import {
   keys,
   type TranscriptEntry,
 } from "../sessions/records.js";
-import { sessionIds } from "../sessions/session-ids.js";
+import { type StoredSessionId, sessionIds } from "../sessions/session-ids.js";
 import type { StateStore } from "../store/port.js";
+import { exitCodeOf, exitCodes } from "./exit-codes.js";
 import { findSessionId } from "./id-prefix.js";
 import type { Output } from "./output.js";
 import { count, oneLine, plainId, shellWord } from "./plain-text.js";
@@ -18,17 +19,35 @@ const CONTENT_MAX = 100;
 
 export async function listSessions(store: StateStore, output: Output): Promise<void> {
   let found = 0;
-  for await (const { id, record } of sessionIds(store)) {
+  let damage: unknown;
+  for await (const session of sessionIds(store)) {
     if (output.closed.aborted) return;
     found += 1;
-    if (record === undefined) {
-      await output.print({ id, state: null }, `${plainId(id)}  has rows, was never opened here`);
-      continue;
+    try {
+      await printSession(store, session, output);
+    } catch (error) {
+      if (exitCodeOf(error) !== exitCodes.corruption) throw error;
+      // A session that is damaged does not hide the others; it is told when they have been shown.
+      damage ??= error;
+      const { id } = session;
+      await output.print({ id, state: null, damaged: true }, `${plainId(id)}  is damaged`);
     }
-    const view = sessionViewOf(record);
-    await output.print(view, `${plainId(id)}  ${summaryOf(view)}`);
   }
+  if (damage !== undefined) throw damage;
   if (found === 0) output.remark("No sessions in this store.");
+}
+
+async function printSession(
+  store: StateStore,
+  { id, record }: StoredSessionId,
+  output: Output,
+): Promise<void> {
+  const own = record === "unreadable" ? await store.load(keys.session(id)) : record;
+  if (own === undefined) {
+    return output.print({ id, state: null }, `${plainId(id)}  has rows, was never opened here`);
+  }
+  const view = sessionViewOf(own);
+  await output.print(view, `${plainId(id)}  ${summaryOf(view)}`);
 }
 
 export async function showSession(store: StateStore, given: string, output: Output): Promise<void> {
@@ -46,7 +65,7 @@ export async function showSession(store: StateStore, given: string, output: Outp
     `metadata   ${oneLine(JSON.stringify(view.metadata), 200)}`,
     ...(boundaries.length === 0 ? [] : [`boundaries the last ${boundaries.length}:`]),
     ...boundaries.flatMap(({ entry, receipt }) => [
-      `  turn ${plainId(entry.turnId)} receipt ${entry.receipt}${receiptOf(receipt)}`,
+      `  turn ${plainId(entry.turnId)}${receiptOf(entry, receipt)}`,
       ...entry.messages.map(
         (message) =>
           `    ${oneLine(String(message.role ?? "message"), 12).padEnd(10)} ${contentOf(message.content)}`,
@@ -98,15 +117,18 @@ async function lastBoundaries(
   }
   return Promise.all(
     entries.map(async (entry) => {
+      if (entry.receipt === null) return { entry, receipt: null };
       const row = await store.load(keys.receipt(id, entry.turnId, entry.receipt));
       return { entry, receipt: (row?.value as unknown as BoundaryReceipt | undefined) ?? null };
     }),
   );
 }
 
-function receiptOf(receipt: BoundaryReceipt | null): string {
-  if (receipt === null) return ", which is not there";
-  return `: ${count(receipt.inputIds.length, "input")} consumed at ${oneLine(receipt.at)}`;
+function receiptOf(entry: TranscriptEntry, receipt: BoundaryReceipt | null): string {
+  if (entry.receipt === null) return ", without an input";
+  if (receipt === null) return ` receipt ${entry.receipt}, which is not there`;
+  const inputs = count(receipt.inputIds.length, "input");
+  return ` receipt ${receipt.sequence}: ${inputs} consumed at ${oneLine(receipt.at)}`;
 }
 
 function contentOf(content: unknown): string {

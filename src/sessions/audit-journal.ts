@@ -130,7 +130,7 @@ class Replay {
         const led = encodeSnapshot(snapshot);
         const isSame = isDeepStrictEqual(
           comparable(isSession ? encodeSessionSnapshot(led) : led),
-          comparable(stored),
+          comparable(machine === turnMachine ? withoutStaged(stored, led) : stored),
         );
         if (!isSame) say(`the moves of ${actor} lead to another context than that of its row`);
       }
@@ -173,18 +173,12 @@ class Replay {
   async #beginTurn(turnId: string, from: string): Promise<Track> {
     const key = keys.turn(this.#id, turnId);
     const stored = snapshotOf(await auditedRow(this.#store, key));
-    // What a turn is made of stays as it is; the moves change the rest.
-    const { inputIds, boundary, stagedAt } = isObject(stored?.context) ? stored.context : {};
-    const sessionId = this.#id;
+    // What a turn was staged with is in no move of its own; the moves tell what joined it and the rest.
+    const { boundary, stagedAt } = isObject(stored?.context) ? stored.context : {};
+    const made = { turnId, sessionId: this.#id, inputIds: [], boundary, stagedAt };
     const snapshot =
-      from === turnMachine.config.initial && Array.isArray(inputIds)
-        ? initialSnapshot(turnMachine, {
-            turnId,
-            sessionId,
-            inputIds,
-            boundary,
-            stagedAt,
-          } as never)
+      from === turnMachine.config.initial && stored !== undefined
+        ? initialSnapshot(turnMachine, made as never)
         : undefined;
     return { machine: turnMachine, key, stored, snapshot, state: from };
   }
@@ -237,4 +231,13 @@ function snapshotOf(row: StoredRecord | undefined | "unreadable"): StoredSnapsho
 function comparable({ value, context }: StoredSnapshot): JsonValue {
   const { silentIntents: _, inputIds: __, ...rest } = context as JsonObject;
   return JSON.parse(JSON.stringify({ value, context: rest }));
+}
+
+/** The stored turn with only those of its inputs that joined it, which come after the others. */
+function withoutStaged(stored: StoredSnapshot, led: StoredSnapshot): StoredSnapshot {
+  const context = stored.context as JsonObject;
+  const inputIds = context.inputIds as readonly JsonValue[];
+  const joined = (led.context as JsonObject).inputIds as readonly JsonValue[];
+  const staged = inputIds.length - joined.length;
+  return { ...stored, context: { ...context, inputIds: inputIds.slice(Math.max(0, staged)) } };
 }

@@ -93,7 +93,9 @@ async function consumedBy(
   const consumed: unknown[] = [];
   for (let sequence = 0; sequence < boundaries; sequence += 1) {
     const receipt = await auditedRow(store, keys.receipt(id, turnId, sequence));
-    if (receipt === undefined || receipt === "unreadable") continue;
+    if (receipt === "unreadable") continue;
+    // A count that is wrong must not be counted through.
+    if (receipt === undefined) break;
     const { inputIds } = receipt.value as unknown as BoundaryReceipt;
     if (Array.isArray(inputIds)) consumed.push(...inputIds);
   }

@@ -9,6 +9,7 @@ import { PAGE_MAX } from "../limits.js";
 import type { JsonObject, StateStore, StoredRecord } from "../store/port.js";
 import { type Admission, accept, parseRequest } from "./admission.js";
 import type { Completion } from "./completion.js";
+import { appendContext, type ContextReceipt, type ContextRequest } from "./context.js";
 import type { Environment } from "./environment.js";
 import type { InputRequest, InputView } from "./input.js";
 import { viewOf } from "./live-input.js";
@@ -43,6 +44,9 @@ export interface RuntimeSource {
   peek(id: string): SessionRuntime | undefined;
   runtime(id: string): Promise<SessionRuntime>;
   unregister(id: string): Promise<void>;
+  keepAlive(id: string, isKept: boolean): void;
+  /** As `runtime`, and a session that is only stored is brought to life, without an executor. */
+  rebuilt(id: string): Promise<SessionRuntime>;
 }
 
 export interface SessionView {
@@ -180,6 +184,20 @@ export class Session {
       })),
       next: page.next === undefined ? undefined : Number(page.next.at(-1)),
     };
+  }
+
+  /**
+   * Adds context of the host to the conversation, as a system message. A session that is only stored
+   * is brought to life for it.
+   * @throws ValidationError | NotFoundError | IdempotencyConflictError | NotReadyError | OperationError
+   */
+  async appendContext(request: ContextRequest): Promise<ContextReceipt> {
+    return appendContext(await this.#source.rebuilt(this.id), request);
+  }
+
+  /** Says whether the session stays in memory for its peers; its metadata is not touched. */
+  configureIngress({ keepAlive }: { readonly keepAlive: boolean }): void {
+    this.#source.keepAlive(this.id, keepAlive);
   }
 
   /**

@@ -221,6 +221,13 @@ export function requireId(value: unknown, subject: string): string {
   return value as string;
 }
 
+/** Checks a text given by a caller: any string that is well formed. */
+export function requireText(value: unknown, subject: string): void {
+  const issues: ValidationIssue[] = [];
+  text(value, "", issues);
+  if (issues.length > 0) throw new ValidationError(subject, issues);
+}
+
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

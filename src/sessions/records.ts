@@ -39,6 +39,8 @@ export const keys = {
     turnId,
     sequenceSegment(sequence),
   ],
+  /** Context that a host appended, by its key. */
+  context: (id: string, key: string): Key => ["session", id, "context", key],
   transcript: (id: string): Key => ["session", id, "transcript"],
   transcriptEntry: (id: string, sequence: number): Key => [
     "session",

@@ -108,12 +108,12 @@ export class SessionRuntime {
   }
 
   /** Stops the executor without waiting for it: it is foreign code and may never answer. */
-  stopExecutor(): void {
+  stopExecutor(reason: "end" | "restart" = "end"): void {
     const executor = this.#executor;
     this.#executor = undefined;
     this.#source = undefined;
     if (executor === undefined) return;
-    (async () => (await executor).stop?.())().catch((error: unknown) =>
+    (async () => (await executor).stop?.(reason))().catch((error: unknown) =>
       this.environment.logger.warn({ sessionId: this.id, error }, "executor failed to stop"),
     );
   }

@@ -6,26 +6,14 @@
 import { ClosedError, DestroyedError, NotReadyError, StoreFenced } from "../errors.js";
 import { type Cancel, settlesInTime } from "../kernel/clock.js";
 import type { Environment } from "../sessions/environment.js";
-import type { ExecutorSource } from "../sessions/executors/executor.js";
 import { sessionViewOf } from "../sessions/handle.js";
 import { beginUnregister, endUnregister, resumeRegistration } from "../sessions/operations.js";
+import type { SessionOptions } from "../sessions/options.js";
 import { keys } from "../sessions/records.js";
 import { activate, type RecoveryReport } from "../sessions/recovery.js";
 import type { SessionRuntime, Waiters } from "../sessions/runtime.js";
-import type { SessionSchemas } from "../sessions/schema.js";
 import { interruptForClose, TurnLoop } from "../sessions/turn-loop.js";
-import type { JsonObject } from "../store/port.js";
 import { RestartBudget } from "./restarts.js";
-
-export interface SessionOptions {
-  readonly executor?: ExecutorSource | undefined;
-  /** Kept with the session and given to its executor; what is stored stays where none is given. */
-  readonly metadata?: JsonObject | undefined;
-  /** Checks of inputs and results. They belong to this process and are not stored. */
-  readonly schemas?: SessionSchemas | undefined;
-  /** Intents of peer requests that do not wake the session. Only a new session takes them. */
-  readonly silentIntents?: readonly string[] | undefined;
-}
 
 /** A session in memory. */
 export interface LiveSession {
@@ -46,6 +34,8 @@ interface Entry {
   /** Why calls are refused until the session is opened again: it is parked, or held elsewhere. */
   parked: ClosedError | undefined;
   alarm: Cancel | undefined;
+  /** Whether it stays in memory without work, where somebody has said so here. */
+  keepAlive: boolean | undefined;
   /** Unregistering, while it is in progress. */
   leaving: Promise<void> | undefined;
 }
@@ -88,6 +78,7 @@ export class Registry {
         waiters: new Map(),
         parked: undefined,
         alarm: undefined,
+        keepAlive: undefined,
         leaving: undefined,
       };
       this.#entries.set(id, entry);
@@ -143,6 +134,29 @@ export class Registry {
       entry.leaving = undefined;
     });
     await entry.leaving;
+  }
+
+  /** Lets a session go, whatever stands in the way: it was only prepared. */
+  async abandon(id: string): Promise<void> {
+    try {
+      await this.unregister(id);
+    } catch (error) {
+      this.#environment.logger.warn({ sessionId: id, error }, "a prepared session did not leave");
+      this.release(id, UNREGISTERED);
+    }
+  }
+
+  has(id: string): boolean {
+    return this.#entries.has(id);
+  }
+
+  /** Says whether a session stays in memory without work, whatever its metadata says. */
+  keepAlive(id: string, isKept: boolean): void {
+    this.requireOpen();
+    const entry = this.#entries.get(id);
+    if (entry === undefined) throw new NotReadyError(id, "destroyed", "configure its ingress");
+    entry.keepAlive = isKept;
+    this.#keepSweeping();
   }
 
   async #leave(id: string, entry: Entry): Promise<void> {
@@ -253,7 +267,7 @@ export class Registry {
     entry.live = undefined;
     for (const [inputId, waiter] of live.runtime.close(error)) entry.waiters.set(inputId, waiter);
     live.runtime.state.turn?.controller.abort();
-    live.runtime.stopExecutor();
+    live.runtime.stopExecutor("restart");
     void live.loop.close();
     this.#restart(id, entry, error);
   }
@@ -303,8 +317,9 @@ export class Registry {
       const { live } = entry;
       if (live === undefined) continue;
       const { runtime, loop } = live;
-      const isIdle = runtime.mutex.isFree && loop.isResting && runtime.state.inputs.size === 0;
-      if (isIdle && live.usedAtMs <= beforeMs) {
+      const isKept = entry.keepAlive ?? runtime.state.metadata.keepAlive === true;
+      const hasWork = !runtime.mutex.isFree || !loop.isResting || runtime.state.inputs.size > 0;
+      if (!isKept && !hasWork && live.usedAtMs <= beforeMs) {
         entry.live = undefined;
         runtime.close();
       } else {

@@ -12,13 +12,15 @@ import {
   sessionViewOf,
 } from "../sessions/handle.js";
 import type { InputView } from "../sessions/input.js";
+import type { SessionOptions } from "../sessions/options.js";
 import { requireId } from "../sessions/parse-input.js";
 import { activeSessionsPrefix, keys, sessionsPrefix } from "../sessions/records.js";
 import type { RecoveryReport } from "../sessions/recovery.js";
 import { isSchema } from "../sessions/schema.js";
 import { checkJson } from "../store/json.js";
 import type { Key } from "../store/port.js";
-import type { Registry, SessionOptions } from "./registry.js";
+import { type MaterializeOptions, materialize } from "./materialize.js";
+import type { Registry } from "./registry.js";
 
 export interface SessionPage {
   readonly items: readonly SessionView[];
@@ -57,6 +59,14 @@ export class Sessions {
     this.#registry.requireOpen();
     await loadSession(this.#environment.store, id);
     return this.#handle(id);
+  }
+
+  /**
+   * Creates a session together with a host's session service, or nothing at all.
+   * @throws SessionIdMismatchError | ConflictError | whatever the service or the executor throws
+   */
+  materialize(options: MaterializeOptions): Promise<Session> {
+    return materialize(this, this.#registry, options);
   }
 
   /** Reads a session's rows and brings it to life without an executor; says what was found. */
@@ -116,6 +126,14 @@ export class Sessions {
       peek: (sessionId) => registry.peek(sessionId),
       runtime: (sessionId) => registry.runtime(sessionId),
       unregister: (sessionId) => registry.unregister(sessionId),
+      keepAlive: (sessionId, isKept) => registry.keepAlive(sessionId, isKept),
+      rebuilt: async (sessionId) => {
+        if (!registry.has(sessionId)) {
+          await loadSession(this.#environment.store, sessionId);
+          await registry.open(sessionId, {});
+        }
+        return registry.runtime(sessionId);
+      },
     });
   }
 }

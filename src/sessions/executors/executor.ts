@@ -69,8 +69,11 @@ export interface Executor {
   apply(request: TurnRequest): Promise<TurnResult>;
   /** Asked in addition to the signal when a turn is cancelled. */
   cancel?(): void | Promise<void>;
-  /** The session no longer needs this executor. */
-  stop?(): void | Promise<void>;
+  /**
+   * Lets go of what the executor holds. After `restart` turns may still come, once the session was
+   * built again from the store; after `end` none will.
+   */
+  stop?(reason?: "end" | "restart"): void | Promise<void>;
 }
 
 /** An executor, or what makes one when the session first has work for it. */
