@@ -4,9 +4,10 @@
  * there, so that nothing is lost that could still be saved.
  */
 import { realpath } from "node:fs/promises";
+import { isHoldfastError } from "../errors.js";
 import { auditSessions } from "../sessions/verify.js";
 import { showKey } from "../store/keys.js";
-import { auditFiles } from "../store/level/audit-files.js";
+import { auditFiles, type FileAudit } from "../store/level/audit-files.js";
 import { isLockedElsewhere, lockedBy } from "../store/level/holder.js";
 import type { StateStore } from "../store/port.js";
 import { auditRecords } from "../store/verify.js";
@@ -24,7 +25,7 @@ export async function verifyStore(directory: string, output: Output): Promise<Ex
   const root = await realpath(directory);
   if (await isLockedElsewhere(root)) throw await lockedBy(root);
   const findings = new Findings(output);
-  const files = await auditFiles(root);
+  const files = await filesOf(root);
   for (const { where, found } of files.findings) findings.add({ invariant: "files", where, found });
   const { tables, tableBytes, logs, batches } = files;
   const fileCounts = { tables, tableBytes, logs, batches };
@@ -37,6 +38,23 @@ export async function verifyStore(directory: string, output: Output): Promise<Ex
     { files: fileCounts, records, sessions },
     `${count(tables, "table")} and ${count(logs, "log")}, ${count(records, "record")}, ${count(sessions.sessions, "session")} with ${count(sessions.inputs, "input")} (${sessions.unfinished} unfinished), ${count(sessions.receipts, "receipt")} and ${count(sessions.messages, "message")}`,
   );
+}
+
+/** A file that cannot be read at all is a finding like every other. */
+async function filesOf(root: string): Promise<Omit<FileAudit, "findings"> & FoundFiles> {
+  try {
+    return await auditFiles(root);
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (isHoldfastError(error) || code === undefined) throw error;
+    const found = code === "ENOENT" ? "it is missing" : `it cannot be read (${code})`;
+    const findings = [{ where: path ?? root, found }];
+    return { tables: 0, tableBytes: 0, logs: 0, batches: 0, findings };
+  }
+}
+
+interface FoundFiles {
+  readonly findings: readonly { readonly where: string; readonly found: string }[];
 }
 
 async function audit(store: StateStore, findings: Findings) {

@@ -18,6 +18,7 @@ import type { Environment } from "../sessions/environment.js";
 import { activeSessionsPrefix } from "../sessions/records.js";
 import type { StateStore } from "../store/port.js";
 import { type CloseReport, drain } from "./drain.js";
+import { openStore } from "./open.js";
 import { Registry } from "./registry.js";
 import { Sessions } from "./sessions.js";
 
@@ -74,7 +75,8 @@ export class Supervisor implements AsyncDisposable {
     const limits = requireLimits(options.limits ?? {});
     const logger = options.logger ?? silentLogger;
     const ownsStore = typeof options.store === "string";
-    const store = typeof options.store === "string" ? await openPath(options.store) : options.store;
+    const store =
+      typeof options.store === "string" ? await openStore(options.store) : options.store;
     const supervisor = new Supervisor(
       {
         store,
@@ -161,12 +163,6 @@ export class Supervisor implements AsyncDisposable {
     const taken = step(supervisorMachine, this.#actor.snapshot, event);
     if (taken.accepted) this.#actor.adopt(event, taken.snapshot);
   }
-}
-
-/** Loaded on demand: a host with a store of its own does not pay for LevelDB at start. */
-async function openPath(path: string): Promise<StateStore> {
-  const { levelStore } = await import("../store/level/level-store.js");
-  return levelStore(path);
 }
 
 function requireLimits(given: Partial<Limits>): Limits {

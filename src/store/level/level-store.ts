@@ -9,7 +9,7 @@
 import { mkdir, realpath } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Level } from "level";
-import { StoreUnavailable } from "../../errors.js";
+import { CorruptionError, StoreUnavailable } from "../../errors.js";
 import { checkedStore } from "../checked.js";
 import { openEngine } from "../optimistic.js";
 import type { StateStore } from "../port.js";
@@ -62,11 +62,12 @@ export async function levelStore(
   const root = await findDirectory(resolve(path), create);
   takeDirectory(root);
   try {
-    if (await isLockedElsewhere(root)) throw await lockedBy(root);
     return await openDirectory(root, { create, cacheBytes });
   } catch (error) {
     releaseDirectory(root);
-    throw await openingError(root, error);
+    // Files that somebody is writing to may look damaged to whoever reads them meanwhile.
+    const isWritten = error instanceof CorruptionError && (await isLockedElsewhere(root));
+    throw isWritten ? await lockedBy(root, error) : await openingError(root, error);
   }
 }
 
