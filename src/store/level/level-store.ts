@@ -6,8 +6,8 @@
  *     <path>/holder.json     who has it open
  *     <path>/level/          LevelDB
  */
-import { mkdir, realpath } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { mkdir, realpath, stat } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { Level } from "level";
 import { CorruptionError, StoreUnavailable } from "../../errors.js";
 import { checkedStore } from "../checked.js";
@@ -73,11 +73,38 @@ export async function levelStore(
 
 async function findDirectory(path: string, create: boolean): Promise<string> {
   try {
-    if (create) await mkdir(path, { recursive: true });
+    if (create) await makeDirectory(path);
     return await realpath(path);
   } catch (error) {
     throw await openingError(path, error);
   }
+}
+
+/**
+ * Makes a directory and those above it that are missing, one by one: asked to do so itself, Node 20
+ * tries for ever where a file system answers ENOENT to every mkdir, as /proc does.
+ */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") return;
+    const parent = dirname(path);
+    if (code !== "ENOENT" || parent === path) throw error;
+    if (await isDirectory(parent)) throw error;
+    await makeDirectory(parent);
+    await mkdir(path).catch((again: NodeJS.ErrnoException) => {
+      if (again.code !== "EEXIST") throw again;
+    });
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 }
 
 async function openDirectory(

@@ -18,11 +18,13 @@ export interface StoreUnderTest {
    * Opens again what a closed store kept. Left out for stores that keep nothing; the cases that need
    * it are then left out too.
    */
-  reopen?(closed: StateStore): Promise<StateStore> | StateStore;
+  reopen?: Reopen;
 }
 
+export type Reopen = (closed: StateStore) => Promise<StateStore> | StateStore;
+
 /** One case: it gets a store of its own, which is closed afterwards. */
-export type Case = (store: StateStore, under: StoreUnderTest) => Promise<void>;
+export type Case = (store: StateStore, kit: { readonly reopen: Reopen }) => Promise<void>;
 
 export interface Chapter {
   readonly title: string;
