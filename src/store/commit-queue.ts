@@ -50,7 +50,17 @@ interface OpenBatch {
   readonly rows: BackendBatch;
   rowCount: number;
   characters: number;
+  /** The revision of its first commit. */
+  firstRevision: Revision | undefined;
   readonly members: Submitted[];
+  /** Tells commits that were refused because of a write of this batch. */
+  readonly refusals: (() => void)[];
+}
+
+/** Why a commit is not taken, and the revision of the write that stands against it, if one does. */
+interface Refusal {
+  readonly error: StoreFenced | StoreConflict;
+  readonly movedBy?: Revision;
 }
 
 const NO_READS: ReadonlyMap<string, Revision> = new Map();
@@ -134,16 +144,9 @@ export class CommitQueue {
 
   /** Confirms a commit without writes. Leaves its era in every case. */
   async confirm(commit: Commit): Promise<void> {
-    try {
-      const leaseKey = commit.lease && leaseKeyOf(commit.lease.owner);
-      while (leaseKey !== undefined && !this.#epochs.has(leaseKey)) {
-        await this.#epochs.load(leaseKey);
-      }
-      this.requireHealthy("commit");
-      this.#judge(commit);
-    } finally {
-      this.leave(commit.era);
-    }
+    const refusal = await this.#judgeAlone(commit).finally(() => this.leave(commit.era));
+    if (refusal === undefined) return;
+    await new Promise<void>((_, reject) => this.#refuse(refusal, reject));
   }
 
   /** Raises the epoch of an owner, durably. */
@@ -201,15 +204,13 @@ export class CommitQueue {
       this.#arriveLater(submitted, leaseKey);
       return true;
     }
-    try {
-      this.#judge(commit);
-    } catch (error) {
-      submitted.reject(error);
-      return true;
-    } finally {
-      this.leave(commit.era);
+    const refusal = this.#judge(commit);
+    this.leave(commit.era);
+    if (refusal === undefined) {
+      this.#addRows(submitted);
+    } else {
+      this.#refuse(refusal, submitted.reject);
     }
-    this.#addRows(submitted);
     return true;
   }
 
@@ -224,23 +225,49 @@ export class CommitQueue {
     );
   }
 
-  /** @throws StoreFenced | StoreConflict what the commit relies on has moved */
-  #judge({ lease, reads, era }: Commit): void {
+  async #judgeAlone(commit: Commit): Promise<Refusal | undefined> {
+    const leaseKey = commit.lease && leaseKeyOf(commit.lease.owner);
+    while (leaseKey !== undefined && !this.#epochs.has(leaseKey)) {
+      await this.#epochs.load(leaseKey);
+    }
+    this.requireHealthy("commit");
+    return this.#judge(commit);
+  }
+
+  /** Says whether something that the commit relies on has moved. */
+  #judge({ lease, reads, era }: Commit): Refusal | undefined {
     if (lease !== undefined) {
       const current = this.#epochs.get(leaseKeyOf(lease.owner)) ?? 0;
       if (current !== lease.epoch) {
-        throw new StoreFenced(showKey(lease.owner), lease.epoch, current);
+        return { error: new StoreFenced(showKey(lease.owner), lease.epoch, current) };
       }
     }
-    if (reads.size === 0) return;
+    if (reads.size === 0) return undefined;
     if (era.isExpired) {
-      throw new StoreConflict("its transaction", "began too many writes ago to be judged");
+      const reason = "began too many writes ago to be judged";
+      return { error: new StoreConflict("its transaction", reason) };
     }
     for (const [key, observed] of reads) {
-      const revision = this.#recent.revisionOf(key);
-      if (revision !== undefined && revision !== observed) {
-        throw new StoreConflict(showKey(decodeKey(key)), "has moved since it was read or expected");
-      }
+      const movedBy = this.#recent.movedBy(key, observed);
+      if (movedBy === undefined) continue;
+      const reason = "has moved since it was read or expected";
+      return { error: new StoreConflict(showKey(decodeKey(key)), reason), movedBy };
+    }
+    return undefined;
+  }
+
+  /**
+   * Tells of a refusal once the write that stands against the commit is durable. A transaction that
+   * began before could only be refused again, and trying without a pause would keep the write from
+   * ever being reported.
+   */
+  #refuse({ error, movedBy = 0 }: Refusal, reject: (error: unknown) => void): void {
+    const isIn = (batch: OpenBatch | undefined) => movedBy >= (batch?.firstRevision ?? Infinity);
+    const batch = [this.#next, this.#writing].find(isIn);
+    if (batch === undefined) {
+      reject(error);
+    } else {
+      batch.refusals.push(() => reject(error));
     }
   }
 
@@ -259,11 +286,14 @@ export class CommitQueue {
   #openBatch(): OpenBatch {
     this.#batchCount += 1;
     const number = this.#batchCount;
-    return { number, rows: this.#backend.batch(), rowCount: 0, characters: 0, members: [] };
+    const rows = this.#backend.batch();
+    const empty = { rowCount: 0, characters: 0, firstRevision: undefined };
+    return { number, rows, ...empty, members: [], refusals: [] };
   }
 
   #encodeRows(batch: OpenBatch, { commit, claims }: Submitted): void {
     const revision = this.#revisions.next((key, text) => batch.rows.put(key, text));
+    batch.firstRevision ??= revision;
     const head = recordHead(revision, commit.operation);
     for (const [key, body] of commit.writes) this.#addRow(batch, key, body, head, revision);
     if (claims !== undefined) {
@@ -327,6 +357,7 @@ export class CommitQueue {
     // The next write begins before anybody is told, so that the disk is not left idle.
     this.#flush();
     for (const member of batch.members) member.resolve();
+    for (const tell of batch.refusals) tell();
   }
 
   /**
@@ -337,6 +368,7 @@ export class CommitQueue {
   #onFailed(cause: unknown): void {
     const failure = unusable("commit", cause);
     this.#failure = failure;
+    const refusals = [...(this.#writing?.refusals ?? []), ...(this.#next?.refusals ?? [])];
     const refused = [
       ...(this.#writing?.members ?? []),
       ...(this.#next?.members ?? []),
@@ -348,6 +380,7 @@ export class CommitQueue {
     this.#writing = undefined;
     this.#waiting = [];
     for (const member of refused) member.reject(unusable("commit", cause));
+    for (const tell of refusals) tell();
   }
 
   #admitWaiting(): void {

@@ -64,10 +64,13 @@ export class RecentWrites {
     return newest?.batch === this.#visibleBatch ? newest : undefined;
   }
 
-  /** The revision a key got since, 0 where it was removed, `undefined` where nobody wrote it. */
-  revisionOf(key: string): Revision | undefined {
-    const revision = this.#revisions.get(key);
-    return revision === undefined || revision > 0 ? revision : 0;
+  /**
+   * The commit that gave a key another revision than the observed one (0 for absence), as the
+   * revision of that commit, a removal's too. `undefined` where the observation still holds.
+   */
+  movedBy(key: string, observed: Revision): Revision | undefined {
+    const revision = this.#revisions.get(key) ?? observed;
+    return Math.max(revision, 0) === observed ? undefined : Math.abs(revision);
   }
 
   /** Notes a write of an admitted commit. Batches and revisions come in order. */
