@@ -11,7 +11,7 @@ import type { Move, Plan } from "./plan.js";
 /** Old rows are removed this many at a time, so that most plans pay nothing for it. */
 const TRIM_ROWS = 64;
 
-export interface JournalEntry {
+interface JournalEntry {
   readonly at: string;
   readonly moves: readonly Move[];
 }
@@ -31,7 +31,8 @@ export function journalPlan(
 ): Key {
   const { owner, sequence, kept } = options;
   const proof = journalKey(owner, sequence);
-  plan.put(proof, { at: isoInstant(plan.atMs), moves: plan.moves as unknown as JsonValue });
+  const entry: JournalEntry = { at: isoInstant(plan.atMs), moves: plan.moves };
+  plan.put(proof, entry as unknown as JsonValue);
   if (sequence >= kept && sequence % TRIM_ROWS === 0) {
     const end = sequence - kept;
     for (let old = Math.max(0, end - TRIM_ROWS); old < end; old += 1) {

@@ -24,7 +24,7 @@ export type Durability = "durable" | "ephemeral" | "derived";
 
 export type Handling = "queue" | "steer";
 
-export interface TextBlock {
+interface TextBlock {
   readonly type: "text";
   readonly text: string;
 }

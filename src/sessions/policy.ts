@@ -101,7 +101,7 @@ export const policyTable: Readonly<Record<PolicyRow, Readonly<Record<Activity, P
     operation: { resting: operation, running: operation },
   };
 
-export function policyRow(payload: InputPayload): PolicyRow {
+function policyRow(payload: InputPayload): PolicyRow {
   if (payload.kind !== "peer") return payload.kind;
   switch (payload.convention?.type) {
     case "request":

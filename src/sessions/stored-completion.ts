@@ -20,7 +20,7 @@ export async function storedCompletion(
 }
 
 /** What the inputs of a completed turn hear. */
-export function completionOfTurn(turn: TurnRecord): Completion {
+function completionOfTurn(turn: TurnRecord): Completion {
   const { reason } = turn.snapshot.context as unknown as TurnContext;
   if (turn.snapshot.value === "callbackPending") {
     return {

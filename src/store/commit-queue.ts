@@ -67,7 +67,7 @@ const NO_READS: ReadonlyMap<string, Revision> = new Map();
 const NO_WRITES: ReadonlyMap<string, undefined> = new Map();
 
 /** The key of the row that holds the epoch of an owner. */
-export function leaseKeyOf(owner: Key): string {
+function leaseKeyOf(owner: Key): string {
   return encodeKey(["lease", ...owner]);
 }
 

@@ -16,7 +16,7 @@ export const STORE_FORMAT = 1;
 /** Revisions reserved at a time. */
 export const REVISION_RANGE = 2 ** 20;
 
-export const IDENTITY_KEY: Key = ["store"];
+const IDENTITY_KEY: Key = ["store"];
 export const IDENTITY_ENCODED = encodeKey(IDENTITY_KEY);
 const IDENTITY_OPERATION = "store.open";
 

@@ -108,11 +108,6 @@ export function showKey(key: Key): string {
   return key.map((part) => (/^[\w.@+-]{1,80}$/.test(part) ? part : show(part))).join("/");
 }
 
-/** Whether `key` is `prefix` or lies below it. */
-export function isWithin(key: Key, prefix: Key): boolean {
-  return prefix.length <= key.length && prefix.every((segment, index) => key[index] === segment);
-}
-
 function utf8Rank(unit: number): number {
   if (unit < 0xd800) return unit;
   return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;

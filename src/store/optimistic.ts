@@ -34,7 +34,7 @@ import type { Era } from "./recent-writes.js";
 import { decodeRecord } from "./record.js";
 
 /** The revision that a transaction shows for what it has staged; the real one comes at commit. */
-export const STAGED_REVISION: Revision = 0;
+const STAGED_REVISION: Revision = 0;
 
 /** Segments under which only the store itself writes. */
 const RESERVED = new Set(["store", "lease"]);

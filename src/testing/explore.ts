@@ -148,7 +148,7 @@ export function exploreMachine<M extends AnyStateMachine>(
 }
 
 /** The leaf states of a state value, each as a path joined by dots. */
-export function leafPaths(value: StateValue, prefix = ""): readonly string[] {
+function leafPaths(value: StateValue, prefix = ""): readonly string[] {
   if (typeof value === "string") return [prefix + value];
   return Object.entries(value).flatMap(([key, inner]) => {
     const isLeaf = typeof inner === "object" && Object.keys(inner).length === 0;

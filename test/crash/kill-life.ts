@@ -10,7 +10,7 @@ const worker = fileURLToPath(new URL("kill-worker.mjs", import.meta.url));
 const program = fileURLToPath(new URL("kill-program.sh", import.meta.url));
 
 /** A line that a worker said; see `kill-worker.mjs`. */
-export interface Report {
+interface Report {
   readonly type: string;
   readonly purpose?: string;
   readonly session?: string;

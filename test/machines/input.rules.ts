@@ -8,14 +8,14 @@ import {
 } from "../../machines/index.js";
 import type { ChartRules, Row } from "./chart-rules.js";
 
-export type InputRow = Row<InputContext, InputEvent>;
+type InputRow = Row<InputContext, InputEvent>;
 
 const at = "2026-01-02T03:04:05.678Z";
 const ends = ["consumed", "superseded", "coalesced", "abandoned"];
 const cancelled: AbandonReason = { code: "cancelled" };
 
 /** Events of every type; of those whose payload a guard reads, one that fits and one that does not. */
-export function inputEvents(context: InputContext): readonly InputEvent[] {
+function inputEvents(context: InputContext): readonly InputEvent[] {
   return [
     { type: "queue", at },
     { type: "consumeOnAccept", at },

@@ -7,13 +7,13 @@ import {
 } from "../../machines/index.js";
 import type { ChartRules, Row } from "./chart-rules.js";
 
-export type SessionRow = Row<SessionContext, SessionEvent>;
+type SessionRow = Row<SessionContext, SessionEvent>;
 
 /**
  * Events of every type; generations that are newer, the same and older, and the turn in progress
  * beside another one.
  */
-export function sessionEvents(context: SessionContext): readonly SessionEvent[] {
+function sessionEvents(context: SessionContext): readonly SessionEvent[] {
   return [
     { type: "register" },
     { type: "attach", generation: context.generation + 1 },

@@ -6,10 +6,10 @@ import {
 } from "../../machines/index.js";
 import type { ChartRules, Row } from "./chart-rules.js";
 
-export type SupervisorRow = Row<SupervisorContext, SupervisorEvent>;
+type SupervisorRow = Row<SupervisorContext, SupervisorEvent>;
 
 /** Events of every type; closing in both modes, failing for the first and for a later cause. */
-export function supervisorEvents(context: SupervisorContext): readonly SupervisorEvent[] {
+function supervisorEvents(context: SupervisorContext): readonly SupervisorEvent[] {
   return [
     { type: "store.opened" },
     { type: "store.verified" },

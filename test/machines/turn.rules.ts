@@ -7,7 +7,7 @@ import {
 } from "../../machines/index.js";
 import type { ChartRules, Row } from "./chart-rules.js";
 
-export type TurnRow = Row<TurnContext, TurnEvent>;
+type TurnRow = Row<TurnContext, TurnEvent>;
 
 const at = "2026-01-02T03:04:05.678Z";
 const ends = [
@@ -20,7 +20,7 @@ const ends = [
 ];
 
 /** Events of every type; boundaries with the next sequence, one that repeats and one that skips. */
-export function turnEvents(context: TurnContext): readonly TurnEvent[] {
+function turnEvents(context: TurnContext): readonly TurnEvent[] {
   return [
     { type: "begin", at },
     { type: "boundary.reached", at, sequence: context.boundaries },

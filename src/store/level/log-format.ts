@@ -13,7 +13,7 @@ const FULL = 1;
 const FIRST = 2;
 const LAST = 4;
 
-export interface LogRecord {
+interface LogRecord {
   /** Where its first fragment begins. */
   readonly offset: number;
   readonly bytes: Uint8Array;
