@@ -7,11 +7,39 @@
 
 /** An id as it is shown in messages: quoted, control characters escaped, shortened past 80 characters. */
 export function show(id: string): string {
-  const text = JSON.stringify(id.length > 80 ? `${id.slice(0, 77)}...` : id);
+  return escapeControls(JSON.stringify(id.length > 80 ? `${id.slice(0, 77)}...` : id));
+}
+
+/** A JSON pointer as it is safe to print: one line without control characters, shortened. */
+export function showPath(path: string): string {
+  return path === "" ? "value" : escapeControls(JSON.stringify(shorten(path)).slice(1, -1));
+}
+
+const PATH_SHOWN_MAX = 400;
+
+function shorten(path: string): string {
+  return path.length > PATH_SHOWN_MAX ? `${path.slice(0, PATH_SHOWN_MAX - 3)}...` : path;
+}
+
+function escapeControls(text: string): string {
   return text.replace(
     /[\u007f-\u009f\u2028\u2029]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
+}
+
+/** What kind of value this is, for a message that must not tell the value. */
+export function describeKind(value: unknown): string {
+  if (value === undefined) return "missing";
+  if (value === null) return "null";
+  if (value === "") return "an empty string";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}
+
+/** A number as it is, of anything else its kind: for a message about a setting. */
+export function describeNumber(value: unknown): string {
+  return typeof value === "number" ? String(value) : describeKind(value);
 }
 
 /** Base of all errors of this library. */
@@ -54,7 +82,7 @@ export class ValidationError extends HoldfastError {
   ) {
     super(
       `The ${subject} is not valid: ${issues
-        .map((i) => `${i.path === "" ? "value" : i.path} is ${i.found}, expected ${i.expected}`)
+        .map((i) => `${showPath(i.path)} is ${i.found}, expected ${i.expected}`)
         .join("; ")}.`,
     );
   }
@@ -111,6 +139,12 @@ export class BusyError extends HoldfastError {
   }
 }
 
+/** What helps a call that found a session in this state. */
+const NEXT_STEP: Readonly<Record<string, string | undefined>> = {
+  running: "Wait for its turn to end, or cancel it.",
+  retired: "Reset it to take new inputs.",
+};
+
 /** The session is in a state that does not take this call. `destroyed` also means: not registered. */
 export class NotReadyError extends HoldfastError {
   readonly _tag = "NotReadyError";
@@ -122,9 +156,7 @@ export class NotReadyError extends HoldfastError {
   ) {
     super(
       `Session ${show(sessionId)} cannot ${operation} while it is ${state}. ${
-        state === "running"
-          ? "Wait for its turn to end, or cancel it."
-          : "Open the session again before use."
+        NEXT_STEP[state] ?? "Open the session again before use."
       }`,
     );
   }
@@ -153,7 +185,7 @@ export class IdempotencyConflictError extends HoldfastError {
     readonly existingId: string,
   ) {
     super(
-      `Session ${show(sessionId)} already took idempotency key ${show(idempotencyKey)} with another payload, as input ${show(existingId)}. Use a new key for a new input.`,
+      `Session ${show(sessionId)} already took idempotency key ${show(idempotencyKey)} with another payload, as ${show(existingId)}. Use a new key for what is new.`,
     );
   }
 }
@@ -230,7 +262,8 @@ export class TransitionError extends HoldfastError {
 export class OperationError extends HoldfastError {
   readonly _tag = "OperationError";
   readonly code = "HOLDFAST_OPERATION";
-  override readonly retryable = true;
+  /** As of its cause: a session that is fenced or unreadable stays so. */
+  override readonly retryable: boolean;
   constructor(
     readonly operation: string,
     readonly sessionId: string,
@@ -240,6 +273,7 @@ export class OperationError extends HoldfastError {
       `Session ${show(sessionId)} could not ${operation}: ${cause instanceof Error ? cause.message : String(cause)}`,
       cause,
     );
+    this.retryable = isHoldfastError(cause) && cause.retryable;
   }
 }
 

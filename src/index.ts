@@ -3,6 +3,7 @@ export type { AbandonReason, InputOutcome } from "../machines/input.js";
 export type { CloseMode } from "../machines/supervisor.js";
 export type { TurnBoundary } from "../machines/turn.js";
 export {
+  AssertionError,
   BusyError,
   CapacityError,
   ClosedError,

@@ -122,11 +122,12 @@ const samples: Readonly<Record<string, Sample>> = {
       'Actor "session/s-1" in state retired refuses the event "accept": no transition is defined for it.',
   },
   OperationError: {
-    error: new errors.OperationError("retire", "s-1", cause),
+    error: new errors.OperationError("retire", "s-1", new errors.StoreConflict("k", "has moved")),
     code: "HOLDFAST_OPERATION",
     retryable: true,
-    fields: { operation: "retire", sessionId: "s-1", cause },
-    message: 'Session "s-1" could not retire: the cause',
+    fields: { operation: "retire", sessionId: "s-1", cause: { _tag: "StoreConflict" } },
+    message:
+      'Session "s-1" could not retire: The store refused a commit: k has moved. Begin a new transaction.',
   },
   ExecutorError: {
     error: new errors.ExecutorError('program "cat" exited with code 1', { exitCode: 1 }, cause),
@@ -219,7 +220,7 @@ describe("the set of errors", () => {
       named.map(([tag, { code, retryable }]) => [
         `\`${tag}\``,
         `\`${code}\``,
-        retryable ? "yes" : "no",
+        tag === "OperationError" ? "as cause" : retryable ? "yes" : "no",
       ]),
     );
   });
@@ -270,6 +271,20 @@ describe("advice that depends on the fields", () => {
     );
   });
 
+  it("is to reset a session that is retired: opening it again would not help", () => {
+    expect(new errors.NotReadyError("s", "retired", "accept an input").message).toBe(
+      'Session "s" cannot accept an input while it is retired. Reset it to take new inputs.',
+    );
+  });
+
+  it("is not to try an operation again whose cause stays", () => {
+    const of = (cause: unknown) => new errors.OperationError("retire", "s", cause).retryable;
+    expect(of(new errors.StoreUnavailable("commit", "the disk is full"))).toBe(true);
+    expect(of(new errors.StoreFenced("session/s", 1, 2))).toBe(false);
+    expect(of(new errors.StoreSerialization("session/s", "it is not JSON"))).toBe(false);
+    expect(of("down")).toBe(false);
+  });
+
   it("names why a chart refuses", () => {
     const of = (reason: errors.RefusalReason) =>
       new errors.TransitionError("a", "s", "e", reason).message.split(": ")[1];
@@ -308,6 +323,9 @@ const CONTROL = /[\p{Cc}\u2028\u2029]/u;
 function errorsAbout(id: string): readonly HoldfastError[] {
   const key = showKey(["session", id, "input", id]);
   return [
+    new errors.ValidationError("input", [
+      { path: `/metadata/${id}`, found: "unknown", expected: "text" },
+    ]),
     new errors.NotFoundError("input", id),
     new errors.ConflictError("input", id, "it moved"),
     new errors.NotReadyError(id, "retired", "accept an input"),

@@ -51,6 +51,7 @@ describe("the face", () => {
         "AbandonReason (type)",
         "AbandonReport (type)",
         "Admission (type)",
+        "AssertionError",
         "BoundaryReceipt (type)",
         "BusyError",
         "CapacityError",

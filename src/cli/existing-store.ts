@@ -3,8 +3,14 @@ import { existsSync } from "node:fs";
 import { identityPath, levelPath } from "../store/level/layout.js";
 import type { StateStore } from "../store/port.js";
 import { MissingError } from "./cli-errors.js";
+import { shellWord } from "./plain-text.js";
 
 export const DEFAULT_STORE = "./.holdfast";
+
+/** The words that name this store in a command that somebody is told to type. */
+export function storeWords(directory: string): string {
+  return directory === DEFAULT_STORE ? "" : ` --store ${shellWord(directory)}`;
+}
 
 /** @throws MissingError nothing is stored there, and nothing was made */
 export async function withExistingStore<T>(

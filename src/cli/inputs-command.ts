@@ -9,7 +9,7 @@ import { storedCompletion } from "../sessions/stored-completion.js";
 import type { StateStore } from "../store/port.js";
 import { findInputId, findSessionId } from "./id-prefix.js";
 import type { Output } from "./output.js";
-import { oneLine, plainId } from "./plain-text.js";
+import { count, oneLine, plainId } from "./plain-text.js";
 
 const PAGE = 256;
 const PAYLOAD_MAX = 100;
@@ -68,11 +68,11 @@ export async function showInput(
   const receipt = await receiptOf(store, sessionId, view);
   const text = [
     `input      ${plainId(inputId)}, number ${view.sequence} of session ${plainId(sessionId)}`,
-    `phase      ${view.phase}, ${view.attempts} attempts, ${view.recoveries} recoveries`,
+    `phase      ${view.phase}, ${count(view.attempts, "attempt")}, ${count(view.recoveries, "recovery", "recoveries")}`,
     `payload    ${oneLine(JSON.stringify(view.payload), 500)}`,
     `header     ${oneLine(JSON.stringify(view.header), 500)}`,
     `completion ${completion === null ? "none yet" : oneLine(JSON.stringify(completion), 500)}`,
-    `receipt    ${receipt === null ? "none" : `turn ${plainId(receipt.turnId)} receipt ${receipt.sequence}, ${receipt.inputIds.length} inputs`}`,
+    `receipt    ${receipt === null ? "none" : `turn ${plainId(receipt.turnId)} receipt ${receipt.sequence}, ${count(receipt.inputIds.length, "input")}`}`,
     ...history.map(
       (move) => `  ${oneLine(move.at)}  ${move.from} → ${move.to}  (${oneLine(move.event)})`,
     ),

@@ -109,7 +109,8 @@ function addSessions(program: Command, { output }: Invocation): void {
     .description("one session, with its last boundaries; a unique beginning of its id will do")
     .action(async (id: string, _, command: Command) => {
       const { showSession } = await import("./sessions-command.js");
-      await withExistingStore(storeOf(command), (store) => showSession(store, id, output));
+      const directory = storeOf(command);
+      await withExistingStore(directory, (store) => showSession(store, id, output, directory));
     });
 }
 

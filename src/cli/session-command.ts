@@ -8,7 +8,7 @@ import type { InputView } from "../sessions/input.js";
 import { requireId } from "../sessions/parse-input.js";
 import type { Supervisor } from "../supervisor/supervisor.js";
 import { MissingError, UsageError } from "./cli-errors.js";
-import { DEFAULT_STORE } from "./existing-store.js";
+import { storeWords } from "./existing-store.js";
 import { type ExitCode, exitCodes } from "./exit-codes.js";
 import { FollowedInputs } from "./followed-inputs.js";
 import { readLines } from "./input-lines.js";
@@ -125,7 +125,7 @@ class SessionRun {
     const { waiting } = inputs;
     const counts = { accepted, deduplicated, refused, completed, failed, resumed, waiting };
     const isAllKnown = deduplicated > 0 && accepted + resumed + refused === 0;
-    const store = command.store === DEFAULT_STORE ? "" : ` --store ${shellWord(command.store)}`;
+    const store = storeWords(command.store);
     const id = shellWord(command.id);
     const text = [
       `${accepted} accepted, ${deduplicated} deduplicated, ${completed} completed, ${failed} failed, ${resumed} resumed${refused === 0 ? "" : `, ${refused} refused`}${waiting === 0 ? "" : `, ${waiting} waiting`}.`,

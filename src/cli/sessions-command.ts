@@ -8,6 +8,7 @@ import {
 } from "../sessions/records.js";
 import { type StoredSessionId, sessionIds } from "../sessions/session-ids.js";
 import type { StateStore } from "../store/port.js";
+import { storeWords } from "./existing-store.js";
 import { exitCodeOf, exitCodes } from "./exit-codes.js";
 import { findSessionId } from "./id-prefix.js";
 import type { Output } from "./output.js";
@@ -50,7 +51,13 @@ async function printSession(
   await output.print(view, `${plainId(id)}  ${summaryOf(view)}`);
 }
 
-export async function showSession(store: StateStore, given: string, output: Output): Promise<void> {
+export async function showSession(
+  store: StateStore,
+  given: string,
+  output: Output,
+  /** Where the store is, for the hint of what to type next. */
+  directory: string,
+): Promise<void> {
   const id = await findSessionId(store, given);
   const view = await loadSession(store, id);
   const phases = await countPhases(store, id);
@@ -73,7 +80,7 @@ export async function showSession(store: StateStore, given: string, output: Outp
     ]),
   ].join("\n");
   await output.print({ ...view, phases, boundaries }, text);
-  output.remark(`All of its inputs: holdfast inputs list ${shellWord(id)}`);
+  output.remark(`All of its inputs: holdfast inputs list ${shellWord(id)}${storeWords(directory)}`);
 }
 
 function summaryOf({ state, inputs, messages, updatedAt }: SessionView): string {

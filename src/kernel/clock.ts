@@ -37,8 +37,11 @@ export const systemClock: Clock = {
 
 /** An instant as ISO 8601 in UTC, the form that events and records carry. */
 export function isoInstant(epochMs: number): string {
-  return new Date(epochMs).toISOString();
+  // Many moves share a millisecond, and the formatting would be a few percent of a busy process.
+  if (epochMs !== last.epochMs) last = { epochMs, instant: new Date(epochMs).toISOString() };
+  return last.instant;
 }
+let last = { epochMs: 0, instant: "1970-01-01T00:00:00.000Z" };
 
 /** True when `work` settled before `dueMs`, well or badly. It goes on in either case. */
 export function settlesInTime(

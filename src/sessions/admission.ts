@@ -9,6 +9,7 @@ import {
   DestroyedError,
   IdempotencyConflictError,
   NotReadyError,
+  show,
 } from "../errors.js";
 import type { Completion } from "./completion.js";
 import type { Environment } from "./environment.js";
@@ -182,7 +183,7 @@ async function deduplicated(
   const record = await runtime.load(keys.input(runtime.id, sequence));
   if (record === undefined) {
     throw new CorruptionError(
-      `Session ${runtime.id}`,
+      `Session ${show(runtime.id)}`,
       `an index names input ${sequence}, which is not there`,
     );
   }

@@ -3,9 +3,9 @@
  * its JSON pointer. A table of field rules per kind; unknown fields are faults too, since a misspelt
  * `idempotencyKey` must not be lost in silence.
  */
-import { ValidationError, type ValidationIssue } from "../errors.js";
+import { describeKind, ValidationError, type ValidationIssue } from "../errors.js";
 import { ID_BYTES_MAX, type Limits } from "../limits.js";
-import { checkJson } from "../store/json.js";
+import { checkJson, pointerStep } from "../store/json.js";
 import type { JsonValue } from "../store/port.js";
 import {
   completeHeader,
@@ -26,20 +26,12 @@ interface Field {
 const must = (rule: Rule): Field => ({ rule, isRequired: true });
 const may = (rule: Rule): Field => ({ rule, isRequired: false });
 
-function describe(value: unknown): string {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
-  if (typeof value === "string") return value === "" ? "an empty string" : "a string";
-  if (typeof value === "object") return "an object";
-  return value === undefined ? "missing" : `a ${typeof value}`;
-}
-
 function refuse(issues: ValidationIssue[], path: string, found: string, expected: string): void {
   issues.push({ path, found, expected });
 }
 
 const text: Rule = (value, path, issues) => {
-  if (typeof value !== "string") refuse(issues, path, describe(value), "a string");
+  if (typeof value !== "string") refuse(issues, path, describeKind(value), "a string");
   else if (!value.isWellFormed()) {
     refuse(issues, path, "a string with a lone surrogate", "well-formed Unicode");
   }
@@ -48,7 +40,8 @@ const text: Rule = (value, path, issues) => {
 /** Ids and keys: 1 to 512 bytes of well-formed text. */
 const id: Rule = (value, path, issues) => {
   const expected = `a string of 1 to ${ID_BYTES_MAX} bytes`;
-  if (typeof value !== "string" || value === "") refuse(issues, path, describe(value), expected);
+  if (typeof value !== "string" || value === "")
+    refuse(issues, path, describeKind(value), expected);
   else if (!value.isWellFormed()) {
     refuse(issues, path, "a string with a lone surrogate", "well-formed Unicode");
   } else if (value.length > ID_BYTES_MAX / 4 && Buffer.byteLength(value) > ID_BYTES_MAX) {
@@ -57,12 +50,17 @@ const id: Rule = (value, path, issues) => {
 };
 
 const flag: Rule = (value, path, issues) => {
-  if (typeof value !== "boolean") refuse(issues, path, describe(value), "true or false");
+  if (typeof value !== "boolean") refuse(issues, path, describeKind(value), "true or false");
 };
 
 const instant: Rule = (value, path, issues) => {
   if (typeof value !== "string" || !ISO_INSTANT.test(value) || Number.isNaN(Date.parse(value))) {
-    refuse(issues, path, describe(value), "an instant in ISO 8601 such as 2026-01-31T12:00:00Z");
+    refuse(
+      issues,
+      path,
+      describeKind(value),
+      "an instant in ISO 8601 such as 2026-01-31T12:00:00Z",
+    );
   }
 };
 const ISO_INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
@@ -77,21 +75,21 @@ const json: Rule = (value, path, issues) => {
 };
 
 const jsonObject: Rule = (value, path, issues) => {
-  if (!isObject(value)) refuse(issues, path, describe(value), "an object");
+  if (!isObject(value)) refuse(issues, path, describeKind(value), "an object");
   else json(value, path, issues);
 };
 
 function oneOf(...names: readonly string[]): Rule {
   return (value, path, issues) => {
     if (typeof value !== "string" || !names.includes(value)) {
-      refuse(issues, path, describe(value), `one of ${names.join(", ")}`);
+      refuse(issues, path, describeKind(value), `one of ${names.join(", ")}`);
     }
   };
 }
 
 function object(fields: Readonly<Record<string, Field>>): Rule {
   return (value, path, issues) => {
-    if (!isObject(value)) refuse(issues, path, describe(value), "an object");
+    if (!isObject(value)) refuse(issues, path, describeKind(value), "an object");
     else checkFields(value, fields, path, issues);
   };
 }
@@ -100,7 +98,7 @@ function object(fields: Readonly<Record<string, Field>>): Rule {
 function variants(types: Readonly<Record<string, Readonly<Record<string, Field>>>>): Rule {
   const isType = oneOf(...Object.keys(types));
   return (value, path, issues) => {
-    if (!isObject(value)) return refuse(issues, path, describe(value), "an object with a type");
+    if (!isObject(value)) return refuse(issues, path, describeKind(value), "an object with a type");
     const type = value.type;
     if (typeof type !== "string" || !Object.hasOwn(types, type)) {
       return isType(type, `${path}/type`, issues);
@@ -110,7 +108,7 @@ function variants(types: Readonly<Record<string, Readonly<Record<string, Field>>
 }
 
 const blocks: Rule = (value, path, issues) => {
-  if (!Array.isArray(value)) return refuse(issues, path, describe(value), "an array of blocks");
+  if (!Array.isArray(value)) return refuse(issues, path, describeKind(value), "an array of blocks");
   const block = variants({ text: { text: must(text) } });
   for (const [index, item] of value.entries()) block(item, `${path}/${index}`, issues);
 };
@@ -183,7 +181,7 @@ export function parseInput(
   const issues: ValidationIssue[] = [];
   if (!isObject(value)) {
     throw new ValidationError("input", [
-      { path: "", found: describe(value), expected: "an object with a kind" },
+      { path: "", found: describeKind(value), expected: "an object with a kind" },
     ]);
   }
   const fields = fieldsOfKind.get(value.kind as string);
@@ -240,7 +238,7 @@ function checkFields(
 ): void {
   for (const name of Object.keys(value)) {
     if (!Object.hasOwn(fields, name) && value[name] !== undefined) {
-      refuse(issues, `${path}/${pointer(name)}`, "unknown", Object.keys(fields).join(", "));
+      refuse(issues, `${path}${pointerStep(name)}`, "unknown", Object.keys(fields).join(", "));
     }
   }
   for (const [name, field] of Object.entries(fields)) {
@@ -248,9 +246,4 @@ function checkFields(
     if (item !== undefined) field.rule(item, `${path}/${name}`, issues);
     else if (field.isRequired) refuse(issues, `${path}/${name}`, "missing", "a value");
   }
-}
-
-/** A name as a segment of a JSON pointer (RFC 6901), shortened where it is hostile. */
-function pointer(name: string): string {
-  return name.slice(0, 80).replaceAll("~", "~0").replaceAll("/", "~1");
 }

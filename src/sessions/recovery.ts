@@ -4,7 +4,7 @@
  * active input on, so it costs what is active and not what there ever was.
  */
 import { sessionMachine } from "../../machines/session.js";
-import { CorruptionError } from "../errors.js";
+import { CorruptionError, show } from "../errors.js";
 import { DurableActor } from "../kernel/actor.js";
 import { isoInstant } from "../kernel/clock.js";
 import { retryBounded } from "../kernel/retry.js";
@@ -177,7 +177,7 @@ async function moveSession(
   if (turnId !== null && session !== undefined) {
     const record = await runtime.load(keys.turn(state.id, turnId));
     if (record === undefined) {
-      throw new CorruptionError(`Session ${state.id}`, `its turn ${turnId} is not there`);
+      throw new CorruptionError(`Session ${show(state.id)}`, `its turn ${turnId} is not there`);
     }
     const { snapshot } = record.value as unknown as TurnRecord;
     const turn = LiveTurn.restore({ sessionId: state.id, turnId, snapshot }, environment.watch);

@@ -14,6 +14,7 @@ import {
   StoreError,
   StoreFenced,
   StoreUnavailable,
+  show,
   TransitionError,
 } from "../errors.js";
 import { Mutex } from "../kernel/mutex.js";
@@ -134,7 +135,7 @@ export class SessionRuntime {
   close(cause?: unknown): Waiters {
     const waiters = new Map<string, Waiter>();
     if (this.#closed !== undefined) return waiters;
-    this.#closed = new ClosedError(`session "${this.id}"`, cause);
+    this.#closed = new ClosedError(`session ${show(this.id)}`, cause);
     for (const input of this.state.inputs.values()) {
       waiters.set(input.id, input.waiter);
       input.actor.stop();

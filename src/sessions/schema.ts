@@ -5,6 +5,7 @@
  */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { ValidationError, type ValidationIssue } from "../errors.js";
+import { pointerStep } from "../store/json.js";
 
 export interface SessionSchemas {
   /** For the payload of each input: its kind and what belongs to it, without the header. */
@@ -51,7 +52,7 @@ type Path = NonNullable<StandardSchemaV1.Issue["path"]>;
 function pointerOf(path: Path): string {
   return path
     .map((segment) => String(typeof segment === "object" ? segment.key : segment))
-    .map((name) => `/${name.slice(0, 80).replaceAll("~", "~0").replaceAll("/", "~1")}`)
+    .map(pointerStep)
     .join("");
 }
 

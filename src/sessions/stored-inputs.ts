@@ -2,7 +2,7 @@
  * The input rows of one session as recovery and recycling read them: from the first active one on,
  * every row checked, nothing decided and nothing written.
  */
-import { CorruptionError } from "../errors.js";
+import { CorruptionError, show } from "../errors.js";
 import { PAGE_MAX } from "../limits.js";
 import { sequenceSegment } from "../store/keys.js";
 import type { JsonValue, StateStore, StoredRecord } from "../store/port.js";
@@ -69,7 +69,7 @@ export async function readInputs(
   } while (after !== undefined);
   if (ledger !== undefined && expected !== ledger.nextInput) {
     throw new CorruptionError(
-      `Session ${id}`,
+      `Session ${show(id)}`,
       `its inputs end at ${expected}, the session counts ${ledger.nextInput}`,
     );
   }

@@ -1,5 +1,5 @@
 /** The check of what executors answer: a bad answer is a failed attempt, not a failed commit. */
-import { ValidationError } from "../errors.js";
+import { describeKind, ValidationError } from "../errors.js";
 import { checkJson } from "../store/json.js";
 import type { JsonValue } from "../store/port.js";
 import type { TurnResult } from "./executors/executor.js";
@@ -16,13 +16,13 @@ export interface CheckedAnswer {
 export function checkAnswer(value: TurnResult): CheckedAnswer {
   if (typeof value !== "object" || value === null) {
     throw new ValidationError("executor's answer", [
-      { path: "", found: String(value), expected: "an object" },
+      { path: "", found: describeKind(value), expected: "an object" },
     ]);
   }
   const { messages = [], result, callback } = value;
   if (!Array.isArray(messages)) {
     throw new ValidationError("executor's answer", [
-      { path: "/messages", found: typeof messages, expected: "an array" },
+      { path: "/messages", found: describeKind(messages), expected: "an array" },
     ]);
   }
   checkJson({ messages, result: result ?? null, callback: callback ?? null });

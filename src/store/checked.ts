@@ -3,7 +3,7 @@
  * expectations, operation ids and leases. A bad argument fails the same way everywhere, before the
  * adapter sees it.
  */
-import { ValidationError } from "../errors.js";
+import { describeNumber, ValidationError } from "../errors.js";
 import { PAGE_MAX } from "../limits.js";
 import { hasRawRows, type RawRows, type Row, rawRows } from "./backend.js";
 import { checkJson } from "./json.js";
@@ -109,14 +109,14 @@ class CheckedTransaction implements StateTransaction {
 function checkLimit(limit: unknown): void {
   if (Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= PAGE_MAX) return;
   throw new ValidationError("limit", [
-    { path: "", found: shown(limit), expected: `a whole number from 1 to ${PAGE_MAX}` },
+    { path: "", found: describeNumber(limit), expected: `a whole number from 1 to ${PAGE_MAX}` },
   ]);
 }
 
 function checkExpected(expect: unknown): void {
   if (expect === undefined || (Number.isSafeInteger(expect) && Number(expect) >= 1)) return;
   throw new ValidationError("expected revision", [
-    { path: "", found: shown(expect), expected: "a revision that the store gave" },
+    { path: "", found: describeNumber(expect), expected: "a revision that the store gave" },
   ]);
 }
 
@@ -124,7 +124,11 @@ function checkLease(lease: Lease): void {
   checkOwner(lease.owner);
   if (Number.isSafeInteger(lease.epoch) && lease.epoch >= 1) return;
   throw new ValidationError("lease", [
-    { path: "/epoch", found: shown(lease.epoch), expected: "an epoch that the store gave" },
+    {
+      path: "/epoch",
+      found: describeNumber(lease.epoch),
+      expected: "an epoch that the store gave",
+    },
   ]);
 }
 
@@ -135,8 +139,4 @@ function checkOwner(owner: OwnerId): void {
   throw new ValidationError("owner", [
     { path: "", found: `${owner.length} segments long`, expected: "at most 15 segments" },
   ]);
-}
-
-function shown(value: unknown): string {
-  return typeof value === "number" ? String(value) : `a ${typeof value}`;
 }

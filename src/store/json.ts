@@ -34,9 +34,14 @@ export function checkJson(value: unknown, subject = "value"): asserts value is J
   throw new ValidationError(subject, [{ path, found, expected: fault.expected }]);
 }
 
-/** One step of a JSON pointer (RFC 6901). */
+/** Of a longer name only the beginning is in a pointer: it helps a reader, and cannot flood one. */
+const STEP_LENGTH_MAX = 80;
+
+/** One step of a JSON pointer (RFC 6901), well-formed whatever the name is. */
 export function pointerStep(step: string | number): string {
-  return `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+  const name = String(step);
+  const begin = name.length > STEP_LENGTH_MAX ? `${name.slice(0, STEP_LENGTH_MAX)}...` : name;
+  return `/${begin.toWellFormed().replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
 
 function findFault(value: unknown, depth: number): Fault | undefined {
@@ -98,7 +103,7 @@ function objectFault(value: object, depth: number): Fault | undefined {
             ? fault("a property name with a lone surrogate", "well-formed Unicode")
             : findFault(property.value, depth + 1);
     if (found === undefined) continue;
-    found.path.push(name.toWellFormed());
+    found.path.push(name);
     return found;
   }
   return undefined;

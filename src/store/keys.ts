@@ -3,7 +3,7 @@
  * strings or bytes can hold records. Each segment is written with NUL as U+0001 U+0001 and U+0001 as
  * U+0001 U+0002, and ends with NUL. It checks what a key may be; it knows nothing of what keys mean.
  */
-import { assert, StoreSerialization, show, ValidationError } from "../errors.js";
+import { assert, describeKind, StoreSerialization, show, ValidationError } from "../errors.js";
 import { ID_BYTES_MAX } from "../limits.js";
 import type { Key } from "./port.js";
 
@@ -27,14 +27,14 @@ const ESCAPED = new RegExp(`${ESCAPE}([\u0001\u0002])`, "g");
  * @throws ValidationError naming the segment at fault
  */
 export function checkKey(key: unknown, subject = "key", allowEmpty = false): asserts key is Key {
-  if (!Array.isArray(key)) refuse(subject, "", kindOf(key), "an array of segments");
+  if (!Array.isArray(key)) refuse(subject, "", describeKind(key), "an array of segments");
   if (key.length > KEY_SEGMENTS_MAX || (key.length === 0 && !allowEmpty)) {
     refuse(subject, "", `${key.length} segments long`, `1 to ${KEY_SEGMENTS_MAX} segments`);
   }
   for (let index = 0; index < key.length; index += 1) {
     const segment: unknown = key[index];
     const expected = `a string of 1 to ${ID_BYTES_MAX} bytes`;
-    if (typeof segment !== "string") refuse(subject, `/${index}`, kindOf(segment), expected);
+    if (typeof segment !== "string") refuse(subject, `/${index}`, describeKind(segment), expected);
     if (segment === "") refuse(subject, `/${index}`, "an empty string", expected);
     if (!segment.isWellFormed()) {
       refuse(subject, `/${index}`, "a string with a lone surrogate", "well-formed Unicode");
@@ -126,12 +126,6 @@ function unescapeSegment(text: string, whole: string): string {
 
 function foreignKey(text: string, cause?: unknown): StoreSerialization {
   return new StoreSerialization(show(text), "its key is not one of holdfast", cause);
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return "null";
-  if (value === undefined) return "missing";
-  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
 function refuse(subject: string, path: string, found: string, expected: string): never {

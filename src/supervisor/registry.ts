@@ -3,7 +3,7 @@
  * Actors are activated when they are needed, leave memory when they are idle, and are built again
  * from the store when their code or their store failed. One broken session holds up no other.
  */
-import { ClosedError, DestroyedError, NotReadyError, StoreFenced } from "../errors.js";
+import { ClosedError, DestroyedError, NotReadyError, StoreFenced, show } from "../errors.js";
 import { type Cancel, settlesInTime } from "../kernel/clock.js";
 import type { Environment } from "../sessions/environment.js";
 import { sessionViewOf } from "../sessions/handle.js";
@@ -293,7 +293,7 @@ export class Registry {
   #park(id: string, entry: Entry, error: unknown): void {
     const isFenced = error instanceof StoreFenced;
     const why = isFenced ? "which another supervisor holds" : "which failed too often";
-    entry.parked = new ClosedError(`session "${id}", ${why},`, error);
+    entry.parked = new ClosedError(`session ${show(id)}, ${why},`, error);
     endWaiters(entry.waiters, isFenced ? "another supervisor holds the session" : "session parked");
     const { logger } = this.#environment;
     if (isFenced) logger.warn({ sessionId: id, error }, "session is held by another supervisor");

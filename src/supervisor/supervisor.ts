@@ -7,7 +7,7 @@ import {
   type SupervisorEvent,
   supervisorMachine,
 } from "../../machines/supervisor.js";
-import { ValidationError } from "../errors.js";
+import { describeNumber, ValidationError } from "../errors.js";
 import { DurableActor } from "../kernel/actor.js";
 import { type Clock, systemClock } from "../kernel/clock.js";
 import { type Ids, randomIds } from "../kernel/ids.js";
@@ -174,7 +174,13 @@ function requireLimits(given: Partial<Limits>): Limits {
     }
     return Number.isSafeInteger(value) && (value as number) >= 0
       ? []
-      : [{ path: `/${name}`, found: String(value), expected: "a whole number of at least 0" }];
+      : [
+          {
+            path: `/${name}`,
+            found: describeNumber(value),
+            expected: "a whole number of at least 0",
+          },
+        ];
   });
   if (issues.length > 0) throw new ValidationError("limits", issues);
   return { ...defaultLimits, ...given };

@@ -115,7 +115,7 @@ describe("inputs show", () => {
     expect(run.code).toBe(exitCodes.ok);
     expect(run.stdout).toContain(`input      ${id}, number 0 of session order-1`);
     expect(run.stdout).toContain('completion {"type":"completed","result":"first of order-1"}');
-    expect(run.stdout).toMatch(/receipt {4}turn [\da-f-]{36} receipt 0, 1 inputs/);
+    expect(run.stdout).toMatch(/receipt {4}turn [\da-f-]{36} receipt 0, 1 input\b/);
     expect(run.stdout).toMatch(/queued → staged {2}\(stage\)/);
   });
 

@@ -150,7 +150,7 @@ describe("a second crash during the recovery from the first", () => {
 });
 
 describe("one accept, one turn, one completion", () => {
-  it("is four commits and one more to open: nothing durable happens elsewhere", async () => {
+  it("is four commits and one claim: nothing durable happens elsewhere", async () => {
     const [story] = stories;
     if (story === undefined) throw new Error("there is a story");
     const world = new World();

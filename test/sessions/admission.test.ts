@@ -418,6 +418,18 @@ describe("inputs that are no inputs", () => {
     });
   }
 
+  it("an unknown field is named on one line, whatever its name does to a terminal", async () => {
+    const { session } = await openSession();
+    const name = `\u001b[2J\n${"x".repeat(72)}\u{1f600}${"y".repeat(10_000)}`;
+    const request = { kind: "prompt", text: "x", [name]: 1 } as unknown as InputRequest;
+    const error = (await session.accept(request).catch((cause) => cause)) as ValidationError;
+    expect(error).toBeInstanceOf(ValidationError);
+    expect(error.message).not.toMatch(/\p{Cc}/u);
+    expect(error.message.length).toBeLessThan(1_000);
+    expect(error.message.isWellFormed()).toBe(true);
+    expect(error.issues[0]?.path.isWellFormed()).toBe(true);
+  });
+
   it("every fault of an input is named, not the first alone", async () => {
     const { session } = await openSession();
     const error = await session

@@ -327,6 +327,14 @@ describe("a turn that fails", () => {
     });
   }
 
+  it("an answer that is no object is named by its kind: its text is nobody's to log", async () => {
+    const executor: Executor = { apply: async () => "secret" as never };
+    const { session } = await openWith(executor);
+    const { completion } = await acceptPrompt(session, "hello");
+    expect(await completion).toMatchObject({ reason: expect.stringContaining("a string") });
+    expect(JSON.stringify(await completion)).not.toContain("secret");
+  });
+
   it("by a factory of executors that throws has failed its attempt", async () => {
     const world = new World();
     const supervisor = await world.open();

@@ -8,7 +8,13 @@
  * then is heard, and its inputs are given to a new turn; effects that must not happen twice go by the
  * input ids, as with every executor.
  */
-import { ExecutorError, show, ValidationError, type ValidationIssue } from "../../errors.js";
+import {
+  describeNumber,
+  ExecutorError,
+  show,
+  ValidationError,
+  type ValidationIssue,
+} from "../../errors.js";
 import { PAGE_MAX } from "../../limits.js";
 import type { TranscriptEntry } from "../records.js";
 import type { Executor, TurnRequest } from "./executor.js";
@@ -137,7 +143,7 @@ function requireOptions(options: CommandOptions) {
     }
     issues.push({
       path: `/${name}`,
-      found: String(value),
+      found: describeNumber(value),
       expected: `a whole number from ${min} to ${max}`,
     });
     return fallback;
