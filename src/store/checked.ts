@@ -6,7 +6,7 @@
 import { describeNumber, ValidationError } from "../errors.js";
 import { PAGE_MAX } from "../limits.js";
 import { hasRawRows, type RawRows, type Row, rawRows } from "./backend.js";
-import { checkJson } from "./json.js";
+import { checkRow } from "./json.js";
 import { checkKey, KEY_SEGMENTS_MAX } from "./keys.js";
 import type {
   BeginOptions,
@@ -86,7 +86,7 @@ class CheckedTransaction implements StateTransaction {
 
   put(key: Key, value: JsonValue, expect?: Revision | "absent"): void {
     checkKey(key);
-    checkJson(value);
+    checkRow(value);
     if (expect !== "absent") checkExpected(expect);
     this.#inner.put(key, value, expect);
   }

@@ -3,7 +3,7 @@
  * batch is being written, every commit that arrives is judged at once and joins the next, so the
  * work on rows overlaps with the write. Each promise settles after its own batch is synced.
  */
-import { StoreConflict, StoreFenced, StoreUnavailable } from "../errors.js";
+import { type CorruptionError, StoreConflict, StoreFenced, StoreUnavailable } from "../errors.js";
 import type { Backend, BackendBatch } from "./backend.js";
 import { Epochs } from "./epochs.js";
 import { type Identity, Revisions } from "./identity.js";
@@ -84,7 +84,8 @@ export class CommitQueue {
   #isFlushScheduled = false;
   /** Commits and claims that somebody waits for. */
   #unsettled = 0;
-  #failure: StoreUnavailable | undefined;
+  /** Why nothing is taken any more, in the words for one operation. */
+  #failure: ((operation: string) => StoreUnavailable | CorruptionError) | undefined;
   #onIdle: (() => void) | undefined;
 
   constructor(backend: Backend, identity: Identity) {
@@ -111,10 +112,18 @@ export class CommitQueue {
     return era.view.get(key);
   }
 
-  /** @throws StoreUnavailable once a write has failed, since nothing can be trusted after it */
+  /**
+   * @throws StoreUnavailable once a write has failed, since nothing can be trusted after it
+   * @throws CorruptionError once damage was found
+   */
   requireHealthy(operation: string): void {
-    if (this.#failure === undefined) return;
-    throw unusable(operation, this.#failure.cause);
+    if (this.#failure !== undefined) throw this.#failure(operation);
+  }
+
+  /** Takes nothing from here on. What is on its way is still written, and answered as it ends. */
+  condemn(damage: CorruptionError): void {
+    this.#failure ??= () => damage;
+    this.#endUnwritten();
   }
 
   /** Runs work that `drain` has to wait for. */
@@ -181,7 +190,7 @@ export class CommitQueue {
   #arrive(submitted: Submitted): void {
     if (this.#failure !== undefined) {
       this.leave(submitted.commit.era);
-      submitted.reject(unusable("commit", this.#failure.cause));
+      submitted.reject(this.#failure("commit"));
       return;
     }
     if (this.#waiting.length > 0 || !this.#admit(submitted)) this.#waiting.push(submitted);
@@ -279,7 +288,8 @@ export class CommitQueue {
       this.#encodeRows(batch, submitted);
     } catch (error) {
       // The batch may hold some rows of the commit, so it must not be written.
-      this.#onFailed(error);
+      this.#failure ??= (operation) => unusable(operation, error);
+      this.#endUnwritten();
     }
   }
 
@@ -345,7 +355,7 @@ export class CommitQueue {
     this.#writing = batch;
     batch.rows.write().then(
       () => this.#onWritten(batch),
-      (error) => this.#onFailed(error),
+      (error) => this.#onFailed(batch, error),
     );
     this.#admitWaiting();
   }
@@ -365,22 +375,26 @@ export class CommitQueue {
    * appended behind it would be dropped with it at the next recovery, acknowledged or not. Only a
    * new open can tell what is there.
    */
-  #onFailed(cause: unknown): void {
-    const failure = unusable("commit", cause);
-    this.#failure = failure;
-    const refusals = [...(this.#writing?.refusals ?? []), ...(this.#next?.refusals ?? [])];
-    const refused = [
-      ...(this.#writing?.members ?? []),
-      ...(this.#next?.members ?? []),
-      ...this.#waiting,
-    ];
-    for (const waiting of this.#waiting) this.leave(waiting.commit.era);
-    this.#next?.rows.discard();
-    this.#next = undefined;
+  #onFailed(batch: OpenBatch, cause: unknown): void {
+    this.#failure ??= (operation) => unusable(operation, cause);
     this.#writing = undefined;
+    for (const member of batch.members) member.reject(unusable("commit", cause));
+    for (const tell of batch.refusals) tell();
+    this.#endUnwritten();
+  }
+
+  /** Answers everything that no write has begun for. */
+  #endUnwritten(): void {
+    const next = this.#next;
+    const waiting = this.#waiting;
+    this.#next = undefined;
     this.#waiting = [];
-    for (const member of refused) member.reject(unusable("commit", cause));
-    for (const tell of refusals) tell();
+    next?.rows.discard();
+    for (const { commit } of waiting) this.leave(commit.era);
+    for (const member of [...(next?.members ?? []), ...waiting]) {
+      member.reject(this.#failure?.("commit"));
+    }
+    for (const tell of next?.refusals ?? []) tell();
   }
 
   #admitWaiting(): void {

@@ -5,7 +5,7 @@
  * `checkedStore` stands before it.
  */
 import { randomUUID } from "node:crypto";
-import { ClosedError, StoreConflict, ValidationError } from "../errors.js";
+import { ClosedError, type CorruptionError, StoreConflict, ValidationError } from "../errors.js";
 import { type Backend, type RawRows, type Row, rawRows } from "./backend.js";
 import { CommitQueue } from "./commit-queue.js";
 import { type Identity, openIdentity } from "./identity.js";
@@ -102,6 +102,11 @@ export class Engine implements StateStore, RawRows {
     const transaction = new Transaction(this.#queue, options, (ended) => this.#open.delete(ended));
     this.#open.add(transaction);
     return transaction;
+  }
+
+  /** Damage was found beneath the open store: nothing is read or written from here on. */
+  condemn(damage: CorruptionError): void {
+    this.#queue.condemn(damage);
   }
 
   close(): Promise<void> {

@@ -6,10 +6,17 @@
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { CorruptionError } from "../../errors.js";
-import { checkLevelFiles, checkManifest, liveLogs, readCurrent, readLog } from "./check-files.js";
+import {
+  checkLevelFiles,
+  checkManifest,
+  liveLogs,
+  liveTables,
+  readCurrent,
+  readLog,
+} from "./check-files.js";
 import { checkTable } from "./check-tables.js";
 import { readIdentityFile } from "./identity-file.js";
-import { identityPath, levelPath, logName, sortLevelFiles, tableName } from "./layout.js";
+import { identityPath, levelPath, logName, sortLevelFiles } from "./layout.js";
 
 export interface FileAudit {
   readonly tables: number;
@@ -41,15 +48,14 @@ export async function auditFiles(path: string): Promise<FileAudit> {
     }
   };
   await note(() => readIdentityFile(identityPath(root)));
-  await note(() => checkLevelFiles(directory));
+  await note(() => checkLevelFiles(directory, { rowBytesMax: 0 }));
   const files = sortLevelFiles(await readdir(directory));
   if (!files.hasCurrent) return { ...NOTHING, findings };
   const version = await note(() => checkManifest(join(directory, readCurrent(directory, files))));
   if (version === undefined) return { ...NOTHING, findings };
   let tableBytes = 0;
-  for (const [number, size] of version.tables) {
+  for (const { path: table, size } of liveTables(directory, files, version)) {
     tableBytes += size;
-    const table = join(directory, files.tables.get(number) ?? tableName(number));
     await note(() => checkTable(table, { size, withData: true }));
   }
   const logs = liveLogs(files.logs, version);

@@ -20,7 +20,18 @@ import { type LogScan, scanLog } from "./log-format.js";
 import { readVersion, type Version } from "./version-edit.js";
 
 /** What a directory holds, as far as opening it goes. */
-export type FilesVerdict = "empty" | "database";
+export interface FilesVerdict {
+  /** True where provably no row was ever written. */
+  readonly isEmpty: boolean;
+  /** Tables whose rows were not looked at, newest first. */
+  readonly unread: readonly LiveTable[];
+}
+
+export interface LiveTable {
+  readonly path: string;
+  /** The size that the MANIFEST has noted. */
+  readonly size: number;
+}
 
 const COMPARATOR = "leveldb.BytewiseComparator";
 
@@ -28,21 +39,44 @@ const COMPARATOR = "leveldb.BytewiseComparator";
 const BATCH_HEAD_BYTES = 12;
 
 /**
- * Checks CURRENT, MANIFEST, logs and the frames of all tables.
- * @returns "empty" where provably no row was ever written
+ * Checks CURRENT, MANIFEST, logs, the frames of all tables, and the rows of the newest ones up to a
+ * number of bytes.
  * @throws CorruptionError naming the file, and the offset where there is one
  */
-export async function checkLevelFiles(directory: string): Promise<FilesVerdict> {
+export async function checkLevelFiles(
+  directory: string,
+  { rowBytesMax }: { readonly rowBytesMax: number },
+): Promise<FilesVerdict> {
   const files = sortLevelFiles(await namesIn(directory));
-  if (!files.hasCurrent) return checkWithoutCurrent(directory, files);
+  if (!files.hasCurrent) {
+    await checkWithoutCurrent(directory, files);
+    return { isEmpty: true, unread: [] };
+  }
   const manifest = readCurrent(directory, files);
   const version = checkManifest(join(directory, manifest));
-  for (const [number, size] of version.tables) {
-    const path = join(directory, files.tables.get(number) ?? tableName(number));
-    checkTable(path, { size, withData: false });
+  const unread: LiveTable[] = [];
+  let rowBytes = 0;
+  for (const table of liveTables(directory, files, version)) {
+    rowBytes += table.size;
+    const withData = rowBytes <= rowBytesMax;
+    checkTable(table.path, { size: table.size, withData });
+    if (!withData) unread.push(table);
   }
   checkLogs(directory, files.logs, version);
-  return "database";
+  return { isEmpty: false, unread };
+}
+
+/** The tables that the MANIFEST names, newest first. */
+export function liveTables(
+  directory: string,
+  files: LevelFiles,
+  version: Version,
+): readonly LiveTable[] {
+  return [...version.tables]
+    .sort(([a], [b]) => b - a)
+    .map(([number, size]) => {
+      return { path: join(directory, files.tables.get(number) ?? tableName(number)), size };
+    });
 }
 
 /** The version by which LevelDB would open, after the checks of MANIFEST and its records. */
@@ -99,14 +133,13 @@ async function namesIn(directory: string): Promise<readonly string[]> {
 }
 
 /** LevelDB would create a new database here, which is right only where no row can be. */
-async function checkWithoutCurrent(directory: string, files: LevelFiles): Promise<"empty"> {
+async function checkWithoutCurrent(directory: string, files: LevelFiles): Promise<void> {
   let hasRows = files.tables.size > 0 || files.manifests.some((number) => number > 1);
   for (const number of files.logs) {
     const { size } = await stat(join(directory, logName(number)));
     hasRows ||= size > 0;
   }
   if (hasRows) throw damaged(join(directory, "CURRENT"), "it is missing although data exists");
-  return "empty";
 }
 
 function checkLogs(directory: string, logs: readonly number[], version: Version): void {

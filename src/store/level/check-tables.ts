@@ -8,11 +8,15 @@ export interface TableCheck {
   readonly size: number;
   /** Whether blocks of records are read as well, which takes as long as reading the file. */
   readonly withData: boolean;
+  /** Whether the table may have been removed meanwhile, as LevelDB does once it has merged it. */
+  readonly mayBeGone?: boolean;
 }
 
 /** @throws CorruptionError naming the file, and the offset where there is one */
-export function checkTable(path: string, { size, withData }: TableCheck): void {
+export function checkTable(path: string, { size, withData, mayBeGone = false }: TableCheck): void {
   const fd = openTable(path);
+  if (fd === undefined && mayBeGone) return;
+  if (fd === undefined) throw damaged(path, "it is missing although the MANIFEST names it");
   try {
     const found = fstatSync(fd).size;
     if (found !== size) {
@@ -25,13 +29,11 @@ export function checkTable(path: string, { size, withData }: TableCheck): void {
   }
 }
 
-function openTable(path: string): number {
+function openTable(path: string): number | undefined {
   try {
     return openSync(path, "r");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") {
-      throw damaged(path, "it is missing although the MANIFEST names it");
-    }
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;
   }
 }

@@ -14,7 +14,8 @@ import { checkedStore } from "../checked.js";
 import { openEngine } from "../optimistic.js";
 import type { StateStore } from "../port.js";
 import { LevelBackend } from "./backend.js";
-import { checkLevelFiles } from "./check-files.js";
+import { checkInBackground } from "./background-check.js";
+import { checkLevelFiles, type LiveTable } from "./check-files.js";
 import { damaged } from "./check-tables.js";
 import {
   isLockedElsewhere,
@@ -38,7 +39,14 @@ export interface LevelStoreOptions {
   readonly create?: boolean;
   /** Blocks of tables kept in memory, in bytes. Default 8 MiB. */
   readonly cacheBytes?: number;
+  /**
+   * Bytes of tables whose rows are verified before the store opens, at some 2 ms a MiB; the rest is
+   * verified while it is in use. Default 64 MiB.
+   */
+  readonly verifiedBytes?: number;
 }
+
+const MIB = 1_024 * 1_024;
 
 /** A store in a directory. */
 export interface LevelStore extends StateStore {
@@ -52,17 +60,18 @@ export interface LevelStore extends StateStore {
  * Opens the store in a directory, or founds one where nothing is. Damage found before LevelDB opens
  * leaves every file as it was.
  * @throws StoreLocked another process, or another handle of this one, has it
- * @throws CorruptionError its files contradict themselves or each other; the message names the file
+ * @throws CorruptionError its files contradict themselves or each other; the message names the file.
+ * Calls of the open store throw it too, once the background has found such a file
  * @throws StoreUnavailable the system refused: permissions, space, too many open files, no directory
  */
 export async function levelStore(
   path: string,
-  { create = true, cacheBytes = 8 * 1_024 * 1_024 }: LevelStoreOptions = {},
+  { create = true, cacheBytes = 8 * MIB, verifiedBytes = 64 * MIB }: LevelStoreOptions = {},
 ): Promise<LevelStore> {
   const root = await findDirectory(resolve(path), create);
   takeDirectory(root);
   try {
-    return await openDirectory(root, { create, cacheBytes });
+    return await openDirectory(root, { create, cacheBytes, verifiedBytes });
   } catch (error) {
     releaseDirectory(root);
     // Files that somebody is writing to may look damaged to whoever reads them meanwhile.
@@ -109,11 +118,11 @@ async function isDirectory(path: string): Promise<boolean> {
 
 async function openDirectory(
   root: string,
-  { create, cacheBytes }: Required<LevelStoreOptions>,
+  { create, cacheBytes, verifiedBytes }: Required<LevelStoreOptions>,
 ): Promise<LevelStore> {
   const file = await readIdentityFile(identityPath(root));
   const directory = levelPath(root);
-  const isEmpty = (await checkLevelFiles(directory)) === "empty";
+  const { isEmpty, unread } = await checkLevelFiles(directory, { rowBytesMax: verifiedBytes });
   if (isEmpty && file !== undefined) {
     throw damaged(join(directory, "CURRENT"), "it is missing although the store was founded");
   }
@@ -126,7 +135,7 @@ async function openDirectory(
   });
   try {
     await db.open();
-    return await openRecords(db, { root, file });
+    return await openRecords(db, { root, file, unread });
   } catch (error) {
     await db.close();
     throw error;
@@ -135,11 +144,18 @@ async function openDirectory(
 
 async function openRecords(
   db: Level<string, string>,
-  { root, file }: { readonly root: string; readonly file: IdentityFile | undefined },
+  opening: {
+    readonly root: string;
+    readonly file: IdentityFile | undefined;
+    readonly unread: readonly LiveTable[];
+  },
 ): Promise<LevelStore> {
+  const { root, file } = opening;
   const path = identityPath(root);
   const nowIso = new Date().toISOString();
+  let endCheck = () => {};
   const backend = new LevelBackend(db, async () => {
+    endCheck();
     await removeHolder(root);
     releaseDirectory(root);
   });
@@ -151,5 +167,6 @@ async function openRecords(
   });
   await writeIdentityFile(path, engine.identity);
   await writeHolder(root, nowIso);
+  endCheck = checkInBackground(opening.unread, (damage) => engine.condemn(damage));
   return Object.assign(checkedStore(engine), { path: root, id: engine.identity.id });
 }
