@@ -130,7 +130,7 @@ export const concurrency: Chapter = {
       await write(store, Object.fromEntries(accounts.map((name) => [name, 100])));
       const pick = random(7);
       let isOver = false;
-      const looking = (async () => {
+      const look = async () => {
         let looks = 0;
         while (!isOver || looks === 0) {
           const transaction = await store.begin();
@@ -142,26 +142,26 @@ export const concurrency: Chapter = {
           // A store that answers without waiting for anything would leave the others no turn.
           await setImmediate();
         }
-      })();
-      await Promise.all(
-        Array.from({ length: 10 }, async () => {
-          for (let round = 0; round < 20; round += 1) {
-            const from = accounts[pick(5)] ?? "a";
-            const to = accounts[pick(5)] ?? "b";
-            if (from === to) continue;
-            await untilCommitted(store, async (transaction) => {
-              const [left, right] = [
-                await numberAt(transaction, from),
-                await numberAt(transaction, to),
-              ];
-              transaction.put(["t", from], left - 1);
-              transaction.put(["t", to], right + 1);
-            });
-          }
-        }),
-      );
-      isOver = true;
-      await looking;
+      };
+      const movers = Array.from({ length: 10 }, async () => {
+        for (let round = 0; round < 20; round += 1) {
+          const from = accounts[pick(5)] ?? "a";
+          const to = accounts[pick(5)] ?? "b";
+          if (from === to) continue;
+          await untilCommitted(store, async (transaction) => {
+            const [left, right] = [
+              await numberAt(transaction, from),
+              await numberAt(transaction, to),
+            ];
+            transaction.put(["t", from], left - 1);
+            transaction.put(["t", to], right + 1);
+          });
+        }
+      });
+      const moved = Promise.all(movers).finally(() => {
+        isOver = true;
+      });
+      await Promise.all([look(), moved]);
     },
     "what was read and appended can be put in one order": async (store) => {
       const names = ["a", "b", "c", "d"];
