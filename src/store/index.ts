@@ -8,18 +8,18 @@ export {
   StoreUnavailable,
 } from "../errors.js";
 export { checkedStore } from "./checked.js";
-export {
-  type CallFilter,
-  type FailingStore,
-  type Fault,
-  type FaultRule,
-  failingStore,
-  type Gate,
-  type HoldRule,
-  type Injection,
-  type StoreCall,
-  type StoreOperation,
-} from "./failing.js";
+export { failingStore } from "./failing.js";
+export type {
+  CallFilter,
+  FailingStore,
+  Fault,
+  FaultRule,
+  Gate,
+  HoldRule,
+  Injection,
+  StoreCall,
+  StoreOperation,
+} from "./faults.js";
 export { checkJson } from "./json.js";
 export {
   checkKey,

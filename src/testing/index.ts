@@ -1,5 +1,6 @@
 /** The kit for testing charts, stores and what is built on them (`holdfast/testing`). */
-export { type FailingStore, type Fault, type FaultRule, failingStore } from "../store/failing.js";
+export { failingStore } from "../store/failing.js";
+export type { FailingStore, Fault, FaultRule } from "../store/faults.js";
 export {
   type ChartArm,
   type ExploredState,
