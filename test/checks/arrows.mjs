@@ -20,6 +20,8 @@ const floors = [
 ];
 
 const importNothing = ["src/errors.ts", "src/limits.ts"];
+/** Below all rooms. */
+const ground = [...importNothing, "src/durable-files.ts"];
 const adapters = ["src/store/level/", "src/store/memory.ts", "src/store/postgres"];
 const adapterUsers = [
   "src/store/index.ts",
@@ -162,7 +164,7 @@ function reasonsAgainstPackage({ file, specifier, isTypeOnly }) {
 function roomOf(file) {
   if (file.startsWith("machines/")) return "machines";
   if (file === "src/index.ts") return "face";
-  if (importNothing.includes(file)) return "ground";
+  if (ground.includes(file)) return "ground";
   const [, room] = /^src\/([^/]+)\//.exec(file) ?? [];
   return floors.flat().find((name) => name === room);
 }

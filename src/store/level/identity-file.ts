@@ -3,8 +3,8 @@
  * opened. It is written after the identity row is durable, so it can only be behind. Where the
  * database does not reach what the file says, rows were lost or a copy was mixed in.
  */
-import { open, readFile, rename } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile } from "node:fs/promises";
+import { writeFileDurably } from "../../durable-files.js";
 import { CorruptionError } from "../../errors.js";
 import { type Identity, STORE_FORMAT } from "../identity.js";
 
@@ -51,16 +51,9 @@ export async function readIdentityFile(path: string): Promise<IdentityFile | und
 export async function writeIdentityFile(path: string, identity: Identity): Promise<void> {
   const { format, id, createdAt, epoch } = identity;
   const content: IdentityFile = { format, id, createdAt, epoch };
-  const draft = `${path}.tmp`;
-  const file = await open(draft, "w");
-  try {
-    await file.writeFile(`${JSON.stringify(content, undefined, 2)}\n`);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(draft, path);
-  await syncDirectory(dirname(path));
+  const text = `${JSON.stringify(content, undefined, 2)}
+`;
+  await writeFileDurably(path, `${path}.tmp`, [text]);
 }
 
 /**
@@ -96,15 +89,4 @@ function unreadable(path: string): CorruptionError {
     "it is not an identity file of holdfast",
     "Nothing was changed. Restore it from a backup, or move it away to have it written anew.",
   );
-}
-
-/** Makes a rename durable. Systems that cannot open directories do that by themselves. */
-async function syncDirectory(path: string): Promise<void> {
-  if (process.platform === "win32") return;
-  const directory = await open(path, "r");
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
 }
