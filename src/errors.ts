@@ -12,14 +12,14 @@ export function show(id: string): string {
 
 /** A JSON pointer as it is safe to print: one line without control characters, shortened. */
 export function showPath(path: string): string {
-  return path === "" ? "value" : escapeControls(JSON.stringify(shorten(path)).slice(1, -1));
+  if (path === "") return "value";
+  // Nothing is cut off before it is escaped but what would be cut off anyway.
+  const text = escapeControls(JSON.stringify(path.slice(0, PATH_SHOWN_MAX)).slice(1, -1));
+  const isWhole = path.length <= PATH_SHOWN_MAX && text.length <= PATH_SHOWN_MAX;
+  return isWhole ? text : `${text.slice(0, PATH_SHOWN_MAX - 3).toWellFormed()}...`;
 }
 
 const PATH_SHOWN_MAX = 400;
-
-function shorten(path: string): string {
-  return path.length > PATH_SHOWN_MAX ? `${path.slice(0, PATH_SHOWN_MAX - 3)}...` : path;
-}
 
 function escapeControls(text: string): string {
   return text.replace(

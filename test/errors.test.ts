@@ -78,7 +78,7 @@ const samples: Readonly<Record<string, Sample>> = {
     retryable: false,
     fields: { sessionId: "s-1", idempotencyKey: "k-1", existingId: "i-1" },
     message:
-      'Session "s-1" already took idempotency key "k-1" with another payload, as input "i-1". Use a new key for a new input.',
+      'Session "s-1" already took idempotency key "k-1" with another payload, as "i-1". Use a new key for what is new.',
   },
   CapacityError: {
     error: new errors.CapacityError("s-1", "queueInputsMax", 4_096),
