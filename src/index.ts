@@ -2,6 +2,9 @@
 export type { AbandonReason, InputOutcome } from "../machines/input.js";
 export type { CloseMode } from "../machines/supervisor.js";
 export type { TurnBoundary } from "../machines/turn.js";
+export { type Blob, type BlobId, type BlobStore, blobIdOf } from "./blobs/blob-store.js";
+export { fileBlobStore } from "./blobs/files.js";
+export { memoryBlobStore } from "./blobs/memory.js";
 export {
   AssertionError,
   BusyError,
@@ -53,11 +56,13 @@ export type {
   TranscriptItem,
 } from "./sessions/handle.js";
 export type {
+  Block,
   ContinuationRequest,
   Durability,
   ExternalEventRequest,
   FlowStepRequest,
   Handling,
+  InlineImage,
   InputHeader,
   InputKind,
   InputOrigin,
@@ -68,6 +73,8 @@ export type {
   PeerConvention,
   PeerRequest,
   PromptRequest,
+  StoredImage,
+  TextBlock,
 } from "./sessions/input.js";
 export type { AbandonReport, RecycleReport, RetireReport } from "./sessions/operations.js";
 export type { SessionOptions } from "./sessions/options.js";

@@ -17,6 +17,8 @@ export interface Limits {
   readonly journalMovesMax: number;
   /** Payload of one input as JSON text, in bytes of UTF-8. */
   readonly payloadBytesMax: number;
+  /** One image of an input, in bytes. It is kept as a blob, outside the payload. */
+  readonly blobBytesMax: number;
   /** Time after which a staged turn that has not begun is reported, in milliseconds. */
   readonly turnStartNoticeMs: number;
   /** Time after which the inputs of a turn that has not begun are abandoned, in milliseconds. */
@@ -42,6 +44,7 @@ export const defaultLimits: Limits = Object.freeze({
   endedKeyAgeMaxMs: 24 * 60 * 60 * 1_000,
   journalMovesMax: 1_000,
   payloadBytesMax: 256 * 1_024,
+  blobBytesMax: 64 * 1_024 * 1_024,
   turnStartNoticeMs: 120_000,
   turnStartMaxMs: 60 * 60 * 1_000,
   cancelGraceMs: 10_000,

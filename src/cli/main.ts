@@ -138,14 +138,20 @@ function addInputs(program: Command, { output }: Invocation): void {
 }
 
 function addStore(program: Command, invocation: Invocation): void {
-  program
-    .command("store")
-    .description("look at a store as a whole")
+  const store = program.command("store").description("look at a store as a whole");
+  store
     .command("verify")
     .description("check every file, record and session; exit code 7 where something is wrong")
     .action(async (_, command: Command) => {
       const { verifyStore } = await import("./verify-command.js");
       invocation.code = await verifyStore(storeOf(command), invocation.output);
+    });
+  store
+    .command("gc")
+    .description("remove images that nothing refers to, and say how many bytes that gave back")
+    .action(async (_, command: Command) => {
+      const { collectGarbage } = await import("./gc-command.js");
+      await collectGarbage(storeOf(command), invocation.output);
     });
 }
 

@@ -4,11 +4,15 @@
  * there, so that nothing is lost that could still be saved.
  */
 import { realpath } from "node:fs/promises";
+import type { BlobStore } from "../blobs/blob-store.js";
+import { fileBlobStore } from "../blobs/files.js";
 import { isHoldfastError } from "../errors.js";
+import { auditBlobs } from "../sessions/images.js";
 import { auditSessions } from "../sessions/verify.js";
 import { showKey } from "../store/keys.js";
 import { auditFiles, type FileAudit } from "../store/level/audit-files.js";
 import { isLockedElsewhere, lockedBy } from "../store/level/holder.js";
+import { blobsPath } from "../store/level/layout.js";
 import type { StateStore } from "../store/port.js";
 import { auditRecords } from "../store/verify.js";
 import { requireStoreAt, withExistingStore } from "./existing-store.js";
@@ -33,10 +37,12 @@ export async function verifyStore(directory: string, output: Output): Promise<Ex
     output.remark("Records and sessions were not read: opening would change the files.");
     return findings.conclude({ files: fileCounts }, "");
   }
-  const { records, sessions } = await withExistingStore(root, (store) => audit(store, findings));
+  const { records, sessions, blobs } = await withExistingStore(root, (store) =>
+    audit(store, fileBlobStore(blobsPath(root)), findings),
+  );
   return findings.conclude(
-    { files: fileCounts, records, sessions },
-    `${count(tables, "table")} and ${count(logs, "log")}, ${count(records, "record")}, ${count(sessions.sessions, "session")} with ${count(sessions.inputs, "input")} (${sessions.unfinished} unfinished), ${count(sessions.receipts, "receipt")} and ${count(sessions.messages, "message")}`,
+    { files: fileCounts, records, sessions, blobs },
+    `${count(tables, "table")} and ${count(logs, "log")}, ${count(records, "record")}, ${count(sessions.sessions, "session")} with ${count(sessions.inputs, "input")} (${sessions.unfinished} unfinished), ${count(sessions.receipts, "receipt")} and ${count(sessions.messages, "message")}, ${count(blobs, "image")}`,
   );
 }
 
@@ -57,14 +63,22 @@ interface FoundFiles {
   readonly findings: readonly { readonly where: string; readonly found: string }[];
 }
 
-async function audit(store: StateStore, findings: Findings) {
+async function audit(store: StateStore, blobStore: BlobStore, findings: Findings) {
   const { records, findings: found, isPartial } = await auditRecords(store);
   for (const { where, found: text } of found) findings.add({ invariant: "I1", where, found: text });
   if (isPartial) findings.isPartial = true;
   const sessions = await auditSessions(store, ({ invariant, key, found: text }) =>
     findings.add({ invariant, where: showKey(key), found: text }),
   );
-  return { records, sessions };
+  // Records that cannot be read cannot be asked for their images either.
+  const blobs = isPartial || found.length > 0 ? 0 : await imagesOf(store, blobStore, findings);
+  return { records, sessions, blobs };
+}
+
+function imagesOf(store: StateStore, blobs: BlobStore, findings: Findings): Promise<number> {
+  return auditBlobs(store, blobs, (key, found) =>
+    findings.add({ invariant: "blobs", where: showKey(key), found }),
+  );
 }
 
 interface PrintedFinding {

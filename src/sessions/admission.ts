@@ -13,6 +13,7 @@ import {
 } from "../errors.js";
 import type { Completion } from "./completion.js";
 import type { Environment } from "./environment.js";
+import { keepImages } from "./images.js";
 import { type InputRequest, type ParsedInput, payloadDigest } from "./input.js";
 import { LiveInput } from "./live-input.js";
 import { parseInput } from "./parse-input.js";
@@ -92,6 +93,7 @@ export async function accept(
     if (others >= limits.queueInputsMax) {
       throw new CapacityError(runtime.id, "queueInputsMax", limits.queueInputsMax);
     }
+    await keepImages(runtime.environment.blobs, parsed.images);
     return admit(runtime, parsed, { expiredKey: known.expiredKey, replaced });
   });
 }

@@ -1,4 +1,5 @@
 /** What sessions need from outside: the ports of one supervisor. */
+import type { BlobStore } from "../blobs/blob-store.js";
 import type { ActorWatch } from "../kernel/actor.js";
 import type { Clock } from "../kernel/clock.js";
 import type { Ids } from "../kernel/ids.js";
@@ -8,6 +9,7 @@ import type { StateStore } from "../store/port.js";
 
 export interface Environment {
   readonly store: StateStore;
+  readonly blobs: BlobStore;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly limits: Limits;

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import type { InputOutcome } from "../../machines/input.js";
 import { isoInstant } from "../kernel/clock.js";
 import type { JsonObject, JsonValue } from "../store/port.js";
+import type { PayloadImages } from "./images.js";
 
 export type InputOrigin =
   | { readonly type: "operator" }
@@ -24,10 +25,28 @@ export type Durability = "durable" | "ephemeral" | "derived";
 
 export type Handling = "queue" | "steer";
 
-interface TextBlock {
+export interface TextBlock {
   readonly type: "text";
   readonly text: string;
 }
+
+/** An image with its bytes: as it is sent, and as a turn gets it. */
+export interface InlineImage {
+  readonly type: "image";
+  readonly mediaType: string;
+  /** Base64 with padding. */
+  readonly data: string;
+}
+
+/** An image by the id of its blob: as it is stored, and as it may be sent again. */
+export interface StoredImage {
+  readonly type: "image";
+  readonly mediaType: string;
+  /** `sha256:` and 64 hex digits. */
+  readonly blob: string;
+}
+
+export type Block = TextBlock | InlineImage | StoredImage;
 
 /** What every input may carry. Everything has a default. */
 export interface InputHeaderRequest {
@@ -53,7 +72,7 @@ export type PeerConvention =
 export interface PromptRequest extends InputHeaderRequest {
   readonly kind: "prompt";
   readonly text: string;
-  readonly blocks?: readonly TextBlock[];
+  readonly blocks?: readonly Block[];
   readonly metadata?: JsonObject;
   readonly handling?: Handling;
 }
@@ -62,14 +81,14 @@ export interface PeerRequest extends InputHeaderRequest {
   readonly body: string;
   readonly convention?: PeerConvention;
   readonly payload?: JsonValue;
-  readonly blocks?: readonly TextBlock[];
+  readonly blocks?: readonly Block[];
   readonly handling?: Handling;
 }
 export interface FlowStepRequest extends InputHeaderRequest {
   readonly kind: "flowStep";
   readonly stepId: string;
   readonly instructions: string;
-  readonly blocks?: readonly TextBlock[];
+  readonly blocks?: readonly Block[];
   readonly metadata?: JsonObject;
   readonly handling?: Handling;
 }
@@ -77,7 +96,7 @@ export interface ExternalEventRequest extends InputHeaderRequest {
   readonly kind: "externalEvent";
   readonly eventType: string;
   readonly payload: JsonValue;
-  readonly blocks?: readonly TextBlock[];
+  readonly blocks?: readonly Block[];
   readonly handling?: Handling;
 }
 export interface ContinuationRequest extends InputHeaderRequest {
@@ -123,7 +142,9 @@ export type InputPayload = InputRequest extends infer R
 
 export interface ParsedInput {
   readonly header: InputHeader;
+  /** With blob ids in place of images. */
   readonly payload: InputPayload;
+  readonly images: PayloadImages;
   /** Bytes of UTF-8 of the payload as JSON text. */
   readonly payloadBytes: number;
 }

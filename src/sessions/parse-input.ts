@@ -3,11 +3,14 @@
  * its JSON pointer. A table of field rules per kind; unknown fields are faults too, since a misspelt
  * `idempotencyKey` must not be lost in silence.
  */
+import { isBase64, isBlobId, isMediaType } from "../blobs/blob-store.js";
 import { describeKind, ValidationError, type ValidationIssue } from "../errors.js";
 import { ID_BYTES_MAX, type Limits } from "../limits.js";
 import { checkJson, pointerStep } from "../store/json.js";
 import type { JsonValue } from "../store/port.js";
+import { externalise, NO_IMAGES, type PayloadImages } from "./images.js";
 import {
+  type Block,
   completeHeader,
   type InputHeaderRequest,
   type InputKind,
@@ -107,9 +110,36 @@ function variants(types: Readonly<Record<string, Readonly<Record<string, Field>>
   };
 }
 
+const mediaType: Rule = (value, path, issues) => {
+  if (typeof value === "string" && isMediaType(value)) return;
+  refuse(issues, path, describeKind(value), "a media type in lower case, such as image/png");
+};
+
+const base64: Rule = (value, path, issues) => {
+  if (typeof value === "string" && value !== "" && isBase64(value)) return;
+  refuse(issues, path, describeKind(value), "base64 with padding, at least one byte");
+};
+
+const blobId: Rule = (value, path, issues) => {
+  if (!isBlobId(value)) refuse(issues, path, describeKind(value), "sha256: and 64 hex digits");
+};
+
+const anyBlock = variants({
+  text: { text: must(text) },
+  image: { mediaType: must(mediaType), data: may(base64), blob: may(blobId) },
+});
+
+const block: Rule = (value, path, issues) => {
+  anyBlock(value, path, issues);
+  if (!isObject(value) || value.type !== "image") return;
+  if ((value.data === undefined) === (value.blob === undefined)) {
+    const found = value.data === undefined ? "an image without content" : "an image with both";
+    refuse(issues, path, found, "either data or blob");
+  }
+};
+
 const blocks: Rule = (value, path, issues) => {
   if (!Array.isArray(value)) return refuse(issues, path, describeKind(value), "an array of blocks");
-  const block = variants({ text: { text: must(text) } });
   for (const [index, item] of value.entries()) block(item, `${path}/${index}`, issues);
 };
 
@@ -189,11 +219,13 @@ export function parseInput(
   else checkFields(value, fields, "", issues);
   if (issues.length > 0) throw new ValidationError("input", issues);
 
-  const payloadText = JSON.stringify(
+  const { payload, images } = withoutImages(
     Object.fromEntries(
       Object.entries(value).filter(([name, item]) => item !== undefined && !(name in header)),
     ),
+    given.limits,
   );
+  const payloadText = JSON.stringify(payload);
   const payloadBytes = Buffer.byteLength(payloadText);
   if (payloadBytes > given.limits.payloadBytesMax) {
     throw new ValidationError("input", [
@@ -207,8 +239,30 @@ export function parseInput(
   return {
     header: completeHeader(value as InputHeaderRequest, given),
     payload: JSON.parse(payloadText) as JsonValue as InputPayload,
+    images,
     payloadBytes,
   };
+}
+
+/** Images leave the payload before it is measured, each with a limit of its own. */
+function withoutImages(
+  given: Readonly<Record<string, unknown>>,
+  { blobBytesMax }: Limits,
+): { readonly payload: object; readonly images: PayloadImages } {
+  if (given.blocks === undefined) return { payload: given, images: NO_IMAGES };
+  const { blocks: stored, images } = externalise(given.blocks as readonly Block[]);
+  for (const { data } of images.inline.values()) {
+    const bytes = Buffer.byteLength(data, "base64");
+    if (bytes <= blobBytesMax) continue;
+    throw new ValidationError("input", [
+      {
+        path: "/blocks",
+        found: `an image of ${bytes} bytes`,
+        expected: `at most ${blobBytesMax} (limits.blobBytesMax)`,
+      },
+    ]);
+  }
+  return { payload: { ...given, blocks: stored }, images };
 }
 
 /** Checks an id given by a caller: of a session, an input, a turn. */

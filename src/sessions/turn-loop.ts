@@ -88,7 +88,9 @@ export class TurnLoop {
   async #drain(): Promise<void> {
     const runtime = this.#runtime;
     while (!this.#isClosing && runtime.isOpen) {
-      const turn = await runtime.exclusive(() => stageTurn(runtime));
+      const turn = await runtime.exclusive(async () =>
+        this.#isClosing ? null : stageTurn(runtime),
+      );
       if (turn === null) break;
       await this.#execute(turn);
     }
@@ -139,9 +141,10 @@ export class TurnLoop {
     try {
       const executor = await executorInTime(runtime, turn);
       if (executor === undefined) return { type: "late" };
+      const request = await requestOf(runtime, turn);
       signal.throwIfAborted();
       turn.begunAt = isoInstant(runtime.environment.clock.nowMs());
-      const work = (async () => executor.apply(requestOf(runtime, turn)))();
+      const work = (async () => executor.apply(request))();
       const outcome = work.then(
         (answer) => outcomeOf(runtime, turn, answer),
         (error: unknown): Outcome => ({ type: "failed", reason: reasonOf(error) }),
@@ -224,11 +227,16 @@ async function outcomeOf(
   }
 }
 
-/** Cuts a turn off because its session ends; its inputs wait for the next opening. */
-export async function interruptForClose(runtime: SessionRuntime, reason: string): Promise<void> {
-  await runtime.exclusive(async () => {
+/**
+ * Cuts a turn off because its session ends; its inputs wait for the next opening. One that is being
+ * staged counts: the lock is taken before anybody looks. False when there is none.
+ */
+export function interruptForClose(runtime: SessionRuntime, reason: string): Promise<boolean> {
+  return runtime.exclusive(async () => {
     const { turn } = runtime.state;
-    if (turn !== null && !turn.hasEnded) await interruptTurn(runtime, turn, reason);
+    if (turn === null || turn.hasEnded) return false;
+    await interruptTurn(runtime, turn, reason);
+    return true;
   });
 }
 

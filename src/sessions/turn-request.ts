@@ -2,14 +2,16 @@
 import { NotReadyError } from "../errors.js";
 import { checkpointTurn } from "./boundaries.js";
 import type { TranscriptReader, TurnInputView, TurnRequest } from "./executors/executor.js";
+import { hydrate, hydrateEntry } from "./images.js";
 import type { LiveInput } from "./live-input.js";
 import type { LiveTurn } from "./live-turn.js";
 import { keys, type Message, type TranscriptEntry } from "./records.js";
 import type { SessionRuntime } from "./runtime.js";
 import { checkAnswer } from "./turn-answer.js";
 
-export function requestOf(runtime: SessionRuntime, turn: LiveTurn): TurnRequest {
-  const inputs = turn.inputs.map(inputView);
+/** @throws NotFoundError | CorruptionError an image of an input cannot be had */
+export async function requestOf(runtime: SessionRuntime, turn: LiveTurn): Promise<TurnRequest> {
+  const inputs = await inputViews(runtime, turn.inputs);
   return {
     turnId: turn.id,
     sessionId: runtime.id,
@@ -23,14 +25,21 @@ export function requestOf(runtime: SessionRuntime, turn: LiveTurn): TurnRequest 
   };
 }
 
-function inputView(input: LiveInput): TurnInputView {
-  return {
-    inputId: input.id,
-    sequence: input.sequence,
-    attempt: input.actor.context.attempts,
-    header: input.header,
-    payload: input.payload,
-  };
+async function inputViews(
+  { environment: { blobs } }: SessionRuntime,
+  inputs: readonly LiveInput[],
+): Promise<readonly TurnInputView[]> {
+  const views: TurnInputView[] = [];
+  for (const input of inputs) {
+    views.push({
+      inputId: input.id,
+      sequence: input.sequence,
+      attempt: input.actor.context.attempts,
+      header: input.header,
+      payload: await hydrate(blobs, input.payload),
+    });
+  }
+  return views;
 }
 
 function isSteered({ state, environment }: SessionRuntime): boolean {
@@ -45,19 +54,20 @@ async function checkpoint(
   const { messages } = checkAnswer({ messages: given });
   turn.checkpoints += 1;
   try {
-    return await runtime.operation("reach a checkpoint", async () => {
+    const joined = await runtime.operation("reach a checkpoint", async () => {
       if (turn.hasEnded) {
         throw new NotReadyError(runtime.id, runtime.state.actor.state, "reach a checkpoint");
       }
-      return (await checkpointTurn(runtime, turn, messages)).map(inputView);
+      return checkpointTurn(runtime, turn, messages);
     });
+    return await inputViews(runtime, joined);
   } finally {
     turn.checkpoints -= 1;
   }
 }
 
 function transcriptOf(runtime: SessionRuntime): TranscriptReader {
-  const { store } = runtime.environment;
+  const { store, blobs } = runtime.environment;
   return {
     messages: runtime.state.ledger.messages,
     entries: runtime.state.ledger.nextTranscript,
@@ -67,7 +77,8 @@ function transcriptOf(runtime: SessionRuntime): TranscriptReader {
         after: after === undefined ? undefined : keys.transcriptEntry(runtime.id, after),
         limit,
       });
-      return page.records.map((record) => record.value as unknown as TranscriptEntry);
+      const entries = page.records.map((record) => record.value as unknown as TranscriptEntry);
+      return Promise.all(entries.map((entry) => hydrateEntry(blobs, entry)));
     },
   };
 }

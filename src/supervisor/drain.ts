@@ -32,8 +32,10 @@ export async function drain(
   await Promise.all(
     [...registry.live()].map(async (live) => {
       const { id } = live.runtime;
-      const joined = live.loop.close().then(() => live.runtime.settled());
-      if (mode === "cancel-and-drain" && (await cutOff(live, environment))) interrupted.push(id);
+      const closed = live.loop.close();
+      const cut = mode === "cancel-and-drain" ? cutOff(live, environment) : undefined;
+      void cut?.then((wasCutOff) => wasCutOff && interrupted.push(id));
+      const joined = Promise.all([closed, cut]).then(() => live.runtime.settled());
       if (!(await settlesInTime(environment.clock, deadlineMs, joined))) {
         left.push(id);
         if (mode === "drain") return;
@@ -51,13 +53,12 @@ const CLOSED = "supervisor closed";
 
 /** True when a turn was in progress. A store that cannot take it leaves the rows to recovery. */
 async function cutOff({ runtime }: LiveSession, { logger }: Environment): Promise<boolean> {
-  const { turn } = runtime.state;
-  if (turn === null || turn.hasEnded || !runtime.isOpen) return false;
   try {
-    await interruptForClose(runtime, "the supervisor closed");
+    return await interruptForClose(runtime, "the supervisor closed");
   } catch (error) {
-    turn.controller.abort();
+    const { turn } = runtime.state;
+    turn?.controller.abort();
     logger.warn({ sessionId: runtime.id, error }, "a turn could not be put back while closing");
+    return turn !== null;
   }
-  return true;
 }

@@ -7,6 +7,7 @@ import {
   type SupervisorEvent,
   supervisorMachine,
 } from "../../machines/supervisor.js";
+import type { BlobStore } from "../blobs/blob-store.js";
 import { describeNumber, ValidationError } from "../errors.js";
 import { DurableActor } from "../kernel/actor.js";
 import { type Clock, systemClock } from "../kernel/clock.js";
@@ -18,13 +19,18 @@ import type { Environment } from "../sessions/environment.js";
 import { activeSessionsPrefix } from "../sessions/records.js";
 import type { StateStore } from "../store/port.js";
 import { type CloseReport, drain } from "./drain.js";
-import { openStore } from "./open.js";
+import { blobsOf, openStore } from "./open.js";
 import { Registry } from "./registry.js";
 import { Sessions } from "./sessions.js";
 
 export interface SupervisorOptions {
   /** The directory of an embedded store, or a store. A store that is given is not closed. */
   readonly store: string | StateStore;
+  /**
+   * Where images are kept. Default: files in the directory of an embedded store, or memory that is
+   * shared by all supervisors over one store object.
+   */
+  readonly blobs?: BlobStore;
   readonly limits?: Partial<Limits>;
   readonly clock?: Clock;
   readonly ids?: Ids;
@@ -80,6 +86,7 @@ export class Supervisor implements AsyncDisposable {
     const supervisor = new Supervisor(
       {
         store,
+        blobs: options.blobs ?? blobsOf(options.store),
         limits,
         logger,
         clock: options.clock ?? systemClock,

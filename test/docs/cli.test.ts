@@ -121,6 +121,8 @@ describe("docs/cli.md", () => {
         if (!/^(audit|verify).*\.ts$/.test(name)) continue;
         const source = readFileSync(new URL(name, room), "utf8");
         for (const [, invariant = ""] of source.matchAll(/"(I\d+)"/g)) found.add(invariant);
+        for (const [, invariant = ""] of source.matchAll(/invariant: "(\w+)"/g))
+          found.add(invariant);
       }
     }
     expect(found.size).toBeGreaterThan(5);

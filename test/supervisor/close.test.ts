@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ClosedError, functionExecutor, Supervisor, ValidationError } from "../../src/index.js";
+import type { StoreCall } from "../../src/store/index.js";
 import { acceptPrompt, echoExecutor, ScriptedExecutor, World } from "../world.js";
 
 async function openWith(executor: ScriptedExecutor, world = new World({ clock: "held" })) {
@@ -77,6 +78,41 @@ describe("closing with cancel-and-drain", () => {
     expect(await reopened.input(inputId)).toMatchObject({ attempts: 2, recoveries: 1 });
     await later.close();
     expect(await world.audit()).toEqual([]);
+  });
+
+  for (const point of ["before", "after"] as const) {
+    it(`cuts off a turn whose staging is not durable yet, held ${point} the commit`, async () => {
+      const executor = new ScriptedExecutor();
+      const { world, supervisor, session } = await openWith(executor);
+      const isStaging = (call: StoreCall) => call.keys.some((key) => key.includes("turn"));
+      const gate = world.store.hold({ on: "commit", when: isStaging, point });
+      const { inputId } = await acceptPrompt(session, "one");
+      await gate.reached;
+      const closing = supervisor.close({ mode: "cancel-and-drain" });
+      gate.release();
+      // An executor that never comes back is waited for; it is none of what this test is about.
+      void executor.next().then(({ request, reject }) => {
+        const end = () => reject(new Error("aborted"));
+        if (request.signal.aborted) end();
+        else request.signal.addEventListener("abort", end);
+      });
+      expect(await closing).toEqual({ isClosed: true, interrupted: ["s"], left: [] });
+      const row = (await world.rows("session", "s", "input"))[0]?.value;
+      expect(row).toMatchObject({ id: inputId, snapshot: { value: "queued" } });
+      expect(await world.audit()).toEqual([]);
+    });
+  }
+
+  it("ends in time where the store never answers", async () => {
+    const executor = new ScriptedExecutor();
+    const { world, supervisor, session } = await openWith(executor);
+    await acceptPrompt(session, "one");
+    await executor.next();
+    const gate = world.store.hold({ on: "commit", times: 1_000 });
+    const closing = supervisor.close({ mode: "cancel-and-drain", timeoutMs: 1_000 });
+    await gate.reached;
+    await world.clock.advance(1_000);
+    expect(await closing).toEqual({ isClosed: true, interrupted: [], left: ["s"] });
   });
 
   it("over a store that is gone still ends, and recovery puts the turn back", async () => {

@@ -7,6 +7,9 @@ export const identityPath = (root: string): string => join(root, "holdfast.json"
 /** Who has it open; for messages only. */
 export const holderPath = (root: string): string => join(root, "holder.json");
 
+/** Blobs, as files. */
+export const blobsPath = (root: string): string => join(root, "blobs");
+
 /** LevelDB's own directory. */
 export const levelPath = (root: string): string => join(root, "level");
 
