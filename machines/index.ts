@@ -9,6 +9,18 @@ export {
   inputMachine,
 } from "./input.js";
 export {
+  type ActiveNode,
+  type NodeEntry,
+  type NodeKind,
+  type RouteOrigin,
+  type RunContext,
+  type RunEvent,
+  type RunFailure,
+  type RunInput,
+  type RunScope,
+  runMachine,
+} from "./run.js";
+export {
   type Registration,
   type SessionContext,
   type SessionEvent,

@@ -3,8 +3,9 @@
  * acknowledgement means. The row that proves a plan is its journal entry: its key is new with every
  * plan of an owner, and the record carries the operation id.
  */
-import { AssertionError, StoreConflict, StoreFenced, StoreUnavailable } from "../errors.js";
-import type { Key, Lease, StateStore } from "../store/port.js";
+import { AssertionError, StoreConflict, StoreUnavailable } from "../errors.js";
+import { OWNER_UNAVAILABLE_TRIES_MAX } from "../limits.js";
+import type { Key, Lease, StateStore, StateTransaction } from "../store/port.js";
 import type { Clock } from "./clock.js";
 import type { Plan } from "./plan.js";
 import { retryBounded } from "./retry.js";
@@ -18,10 +19,18 @@ export class OutcomeUnknown extends StoreUnavailable {
 
 export interface CommitContext {
   readonly store: StateStore;
-  readonly lease: Lease;
+  /** The right to write for the owner, where one process at a time has it. */
+  readonly lease?: Lease;
   readonly clock: Clock;
   /** The row of this plan that no other plan writes. */
   readonly proof: Key;
+  /**
+   * Reads, inside the transaction, what the plan stands on, and may add writes that follow from it.
+   * What it reads must not move until the commit. It refuses the plan by throwing.
+   */
+  readonly check?: (transaction: StateTransaction) => Promise<void>;
+  /** Tries of a commit that conflicts, where `check` judges anew each time. Default 1. */
+  readonly conflictTriesMax?: number;
 }
 
 /**
@@ -32,6 +41,7 @@ export interface CommitContext {
  */
 export async function commitPlan(plan: Plan, context: CommitContext): Promise<void> {
   let isFirstTry = true;
+  let conflicts = 0;
   await retryBounded(
     async () => {
       const mayHaveHappened = !isFirstTry;
@@ -40,25 +50,32 @@ export async function commitPlan(plan: Plan, context: CommitContext): Promise<vo
         await commitOnce(plan, context, mayHaveHappened);
       } catch (error) {
         // A refusal speaks for this try alone: an earlier one, whose answer was lost, may have landed.
-        const isRefused = error instanceof StoreConflict || error instanceof StoreFenced;
-        const isOpen = error instanceof StoreUnavailable || (mayHaveHappened && isRefused);
+        const isOpen = error instanceof StoreUnavailable || mayHaveHappened;
         if (!isOpen || !(await isApplied(plan, context))) throw error;
       }
     },
     {
       clock: context.clock,
-      mayRetry: (error) => error instanceof StoreUnavailable && !(error instanceof OutcomeUnknown),
+      mayRetry: (error) => {
+        if (error instanceof StoreConflict) {
+          conflicts += 1;
+          return conflicts < (context.conflictTriesMax ?? 1);
+        }
+        return error instanceof StoreUnavailable && !(error instanceof OutcomeUnknown);
+      },
+      triesMax: OWNER_UNAVAILABLE_TRIES_MAX + (context.conflictTriesMax ?? 1) - 1,
     },
   );
 }
 
 async function commitOnce(
   plan: Plan,
-  { store, lease, proof }: CommitContext,
+  { store, lease, proof, check }: CommitContext,
   mayHaveHappened: boolean,
 ): Promise<void> {
   const transaction = await store.begin({ lease, operation: plan.operation });
   try {
+    await check?.(transaction);
     for (const row of plan.rows) {
       if (row.type === "delete") transaction.delete(row.key);
       else transaction.put(row.key, row.value, row.expect);
@@ -70,7 +87,8 @@ async function commitOnce(
       transaction.put(proof, own.value, "absent");
     }
   } catch (error) {
-    await transaction.rollback();
+    // Nothing was sent, so only the first failure tells anything.
+    await transaction.rollback().catch(() => undefined);
     throw error;
   }
   await transaction.commit();

@@ -13,7 +13,7 @@ import { keys } from "../sessions/records.js";
 import { activate, type RecoveryReport } from "../sessions/recovery.js";
 import type { SessionRuntime, Waiters } from "../sessions/runtime.js";
 import { interruptForClose, TurnLoop } from "../sessions/turn-loop.js";
-import { RestartBudget } from "./restarts.js";
+import { RestartBudget } from "../kernel/restarts.js";
 
 /** A session in memory. */
 export interface LiveSession {
