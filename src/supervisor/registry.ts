@@ -5,6 +5,7 @@
  */
 import { ClosedError, DestroyedError, NotReadyError, StoreFenced, show } from "../errors.js";
 import { type Cancel, settlesInTime } from "../kernel/clock.js";
+import { RestartBudget } from "../kernel/restarts.js";
 import type { Environment } from "../sessions/environment.js";
 import { sessionViewOf } from "../sessions/handle.js";
 import { beginUnregister, endUnregister, resumeRegistration } from "../sessions/operations.js";
@@ -13,7 +14,6 @@ import { keys } from "../sessions/records.js";
 import { activate, type RecoveryReport } from "../sessions/recovery.js";
 import type { SessionRuntime, Waiters } from "../sessions/runtime.js";
 import { interruptForClose, TurnLoop } from "../sessions/turn-loop.js";
-import { RestartBudget } from "../kernel/restarts.js";
 
 /** A session in memory. */
 export interface LiveSession {
