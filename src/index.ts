@@ -38,6 +38,12 @@ export { defaultLimits, type Limits } from "./limits.js";
 export type { Admission } from "./sessions/admission.js";
 export type { Completion } from "./sessions/completion.js";
 export type { ContextReceipt, ContextRequest } from "./sessions/context.js";
+export {
+  type ChatDelta,
+  type ChatOptions,
+  type ChatTool,
+  chatExecutor,
+} from "./sessions/executors/chat-executor.js";
 export { type CommandOptions, commandExecutor } from "./sessions/executors/command-executor.js";
 export type {
   Executor,

@@ -4,7 +4,7 @@
  */
 import type { JsonValue } from "../store/port.js";
 import type { Completion } from "./completion.js";
-import type { InputPayload } from "./input.js";
+import { contentOf } from "./input-message.js";
 import type { LiveInput } from "./live-input.js";
 import type { LiveTurn } from "./live-turn.js";
 import type { Message } from "./records.js";
@@ -121,21 +121,4 @@ function messageOf(input: LiveInput): Message[] {
         : {}),
     },
   ];
-}
-
-function contentOf(payload: InputPayload): JsonValue {
-  switch (payload.kind) {
-    case "prompt":
-      return payload.text;
-    case "peer":
-      return payload.body;
-    case "flowStep":
-      return payload.instructions;
-    case "externalEvent":
-      return { eventType: payload.eventType, payload: payload.payload };
-    case "continuation":
-      return payload.reason;
-    case "operation":
-      return payload.event;
-  }
 }

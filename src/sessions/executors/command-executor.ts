@@ -8,16 +8,11 @@
  * then is heard, and its inputs are given to a new turn; effects that must not happen twice go by the
  * input ids, as with every executor.
  */
-import {
-  describeNumber,
-  ExecutorError,
-  show,
-  ValidationError,
-  type ValidationIssue,
-} from "../../errors.js";
+import { ExecutorError, show, ValidationError, type ValidationIssue } from "../../errors.js";
 import { PAGE_MAX } from "../../limits.js";
-import type { TranscriptEntry } from "../records.js";
 import type { Executor, TurnRequest } from "./executor.js";
+import { lastEntries } from "./last-entries.js";
+import { optionCounts, TIMER_MAX_MS } from "./option-counts.js";
 import { runProgram } from "./program.js";
 import { parseAnswer } from "./program-answer.js";
 
@@ -35,9 +30,6 @@ export interface CommandOptions {
   /** The directory to run the program in. Default the one of this process. */
   readonly cwd?: string;
 }
-
-/** The longest wait of a Node timer. */
-const TIMER_MAX_MS = 2_147_483_647;
 
 /**
  * Makes an executor that runs `command`, the program and its arguments, without a shell. One can
@@ -97,24 +89,6 @@ async function turnOf(request: TurnRequest, entries: number) {
   };
 }
 
-async function lastEntries(
-  { transcript }: TurnRequest,
-  count: number,
-): Promise<readonly TranscriptEntry[]> {
-  const found: TranscriptEntry[] = [];
-  let after = transcript.entries - count - 1;
-  while (found.length < count) {
-    const page = await transcript.list({
-      ...(after < 0 ? {} : { after }),
-      limit: count - found.length,
-    });
-    if (page.length === 0) break;
-    found.push(...page);
-    after = Math.max(after, -1) + page.length;
-  }
-  return found;
-}
-
 function requireCommand(command: readonly string[]): readonly [string, ...string[]] {
   const issues: ValidationIssue[] = [];
   const [program] = command;
@@ -135,25 +109,10 @@ function requireCommand(command: readonly string[]): readonly [string, ...string
 }
 
 function requireOptions(options: CommandOptions) {
-  const issues: ValidationIssue[] = [];
-  const count = (name: keyof CommandOptions, fallback: number, [min, max]: [number, number]) => {
-    const value = options[name] ?? fallback;
-    if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
-      return value;
-    }
-    issues.push({
-      path: `/${name}`,
-      found: describeNumber(value),
-      expected: `a whole number from ${min} to ${max}`,
-    });
-    return fallback;
-  };
-  const bounds = {
-    timeoutMs: count("timeoutMs", 10 * 60 * 1_000, [1, TIMER_MAX_MS]),
-    outputBytesMax: count("outputBytesMax", 1_048_576, [0, 1_073_741_824]),
-    killAfterMs: count("killAfterMs", 2_000, [0, TIMER_MAX_MS]),
-    transcriptEntries: count("transcriptEntries", 0, [0, PAGE_MAX]),
-  };
-  if (issues.length > 0) throw new ValidationError("command options", issues);
-  return bounds;
+  return optionCounts("command options", options, {
+    timeoutMs: { fallback: 10 * 60 * 1_000, min: 1, max: TIMER_MAX_MS },
+    outputBytesMax: { fallback: 1_048_576, min: 0, max: 1_073_741_824 },
+    killAfterMs: { fallback: 2_000, min: 0, max: TIMER_MAX_MS },
+    transcriptEntries: { fallback: 0, min: 0, max: PAGE_MAX },
+  });
 }
