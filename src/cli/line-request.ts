@@ -2,14 +2,32 @@
 import { ValidationError } from "../errors.js";
 import type { InputRequest } from "../sessions/input.js";
 
+/** What is added to lines that do not say it themselves. */
+export interface LineDefaults {
+  /** Prompts are handled as steer. */
+  readonly isSteer: boolean;
+  /** The idempotency key of a line is this, a colon and the number of the line. */
+  readonly keyPrefix?: string | undefined;
+}
+
 /**
  * A line that begins with a brace is JSON; its `kind` is `prompt` where it names none. Every other
  * line is a prompt as it stands. Whether the fields are right is admission's matter.
  * @throws ValidationError it begins with a brace and is not JSON
  */
-export function requestOfLine(text: string): InputRequest {
-  if (!text.trimStart().startsWith("{")) return { kind: "prompt", text };
-  return { kind: "prompt", ...parseObject(text) } as InputRequest;
+export function requestOfLine(
+  { number, text }: { readonly number: number; readonly text: string },
+  { isSteer, keyPrefix }: LineDefaults,
+): InputRequest {
+  const isJson = text.trimStart().startsWith("{");
+  const given = (isJson ? parseObject(text) : { text }) as { readonly kind?: unknown };
+  const isPrompt = given.kind === undefined || given.kind === "prompt";
+  return {
+    kind: "prompt",
+    ...(isSteer && isPrompt ? { handling: "steer" } : {}),
+    ...(keyPrefix === undefined ? {} : { idempotencyKey: `${keyPrefix}:${number}` }),
+    ...given,
+  } as InputRequest;
 }
 
 function parseObject(text: string): object {

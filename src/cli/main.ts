@@ -9,6 +9,7 @@ import { UsageError } from "./cli-errors.js";
 import { splitExec } from "./exec-words.js";
 import { DEFAULT_STORE, withExistingStore } from "./existing-store.js";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.js";
+import { type Operation, operations } from "./operations.js";
 import { Output } from "./output.js";
 import { listenForSignals } from "./signals.js";
 
@@ -17,6 +18,13 @@ interface Invocation {
   readonly output: Output;
   readonly exec: readonly string[] | undefined;
   code: ExitCode;
+}
+
+interface SessionWords {
+  readonly input?: string;
+  readonly timeout?: number;
+  readonly steer: boolean;
+  readonly key?: string;
 }
 
 interface GlobalOptions {
@@ -76,18 +84,27 @@ function addSession(program: Command, invocation: Invocation): void {
       "feed a session from lines: each is a prompt, or a JSON input where it begins with {",
     )
     .option("--input <file>", "read the lines from a file instead of stdin")
+    .option("--steer", "send prompts as steer: into the turn in progress, before what waits", false)
+    .option("--key <prefix>", "idempotency keys for lines that have none: the prefix and the line")
     .option("--timeout <ms>", "time for one turn of the program, in milliseconds", wholeNumber)
     .option(
       "--exec <program...>",
       "the program that does the turns, with its arguments; comes last",
     )
-    .action(async (id: string, own: { input?: string; timeout?: number }, command: Command) => {
+    .action(async (id: string, own: SessionWords, command: Command) => {
       const { runSession } = await import("./session-command.js");
       const { store } = command.optsWithGlobals<GlobalOptions>();
       const { exec, output } = invocation;
       const signals = listenForSignals();
       const code = await runSession(
-        { id, store, exec, input: own.input, timeoutMs: own.timeout },
+        {
+          id,
+          store,
+          exec,
+          input: own.input,
+          timeoutMs: own.timeout,
+          lines: { isSteer: own.steer, keyPrefix: own.key },
+        },
         output,
         { stdin: process.stdin, stderr: process.stderr, stop: signals.stop },
       );
@@ -96,7 +113,9 @@ function addSession(program: Command, invocation: Invocation): void {
 }
 
 function addSessions(program: Command, { output }: Invocation): void {
-  const sessions = program.command("sessions").description("look at the sessions of a store");
+  const sessions = program
+    .command("sessions")
+    .description("look at the sessions of a store, and operate on one");
   sessions
     .command("list")
     .description("all sessions, with their state and counts")
@@ -112,6 +131,23 @@ function addSessions(program: Command, { output }: Invocation): void {
       const directory = storeOf(command);
       await withExistingStore(directory, (store) => showSession(store, id, output, directory));
     });
+  for (const [operation, description] of Object.entries(operations)) {
+    const command = sessions.command(`${operation} <id>`).description(description);
+    if (operation === "destroy") command.option("--yes", "do not ask whether it is meant", false);
+    command.action(async (given: string, own: { yes?: boolean }) => {
+      const { operateSession } = await import("./operate-command.js");
+      await operateSession(
+        {
+          operation: operation as Operation,
+          given,
+          directory: storeOf(command),
+          isSure: own.yes === true,
+        },
+        output,
+        { stdin: process.stdin, stderr: process.stderr },
+      );
+    });
+  }
 }
 
 function addInputs(program: Command, { output }: Invocation): void {

@@ -12,6 +12,7 @@ import { storeWords } from "./existing-store.js";
 import { type ExitCode, exitCodes } from "./exit-codes.js";
 import { FollowedInputs } from "./followed-inputs.js";
 import { readLines } from "./input-lines.js";
+import type { LineDefaults } from "./line-request.js";
 import type { Output } from "./output.js";
 import { count, plainId, shellWord } from "./plain-text.js";
 import { requireProgram } from "./program-path.js";
@@ -27,6 +28,7 @@ export interface SessionCommand {
   /** A file of lines; stdin where there is none. */
   readonly input?: string | undefined;
   readonly timeoutMs?: number | undefined;
+  readonly lines: LineDefaults;
 }
 
 /** Streams of this process, and the signal that ends the command early. */
@@ -44,6 +46,8 @@ export async function runSession(
 ): Promise<ExitCode> {
   // Everything that can be wrong with the command line is found before a store is made.
   requireId(command.id, "session id");
+  const { keyPrefix } = command.lines;
+  if (keyPrefix !== undefined) requireId(keyPrefix, "option --key");
   if (command.exec !== undefined) requireProgram(command.exec[0] ?? "");
   const lines = await openLines(command, streams);
   const { Supervisor } = await import("../supervisor/supervisor.js");
@@ -63,7 +67,7 @@ export async function runSession(
       executor === undefined ? {} : { executor },
     );
     const inputs = new FollowedInputs(session, output, { isWorking: executor !== undefined });
-    const feed = new SessionFeed(session, inputs, output);
+    const feed = new SessionFeed({ session, inputs, output, defaults: command.lines });
     announce(command, left.length, output, streams);
     return await new SessionRun({ command, supervisor, inputs, feed, lines, output }).run(
       left,

@@ -8,7 +8,7 @@ import type { InputRequest } from "../sessions/input.js";
 import { UsageError } from "./cli-errors.js";
 import type { FollowedInputs } from "./followed-inputs.js";
 import type { Line } from "./input-lines.js";
-import { requestOfLine } from "./line-request.js";
+import { type LineDefaults, requestOfLine } from "./line-request.js";
 import type { Output } from "./output.js";
 import { plainId } from "./plain-text.js";
 
@@ -23,11 +23,18 @@ export class SessionFeed {
   readonly #session: Session;
   readonly #inputs: FollowedInputs;
   readonly #output: Output;
+  readonly #defaults: LineDefaults;
 
-  constructor(session: Session, inputs: FollowedInputs, output: Output) {
-    this.#session = session;
-    this.#inputs = inputs;
-    this.#output = output;
+  constructor(parts: {
+    readonly session: Session;
+    readonly inputs: FollowedInputs;
+    readonly output: Output;
+    readonly defaults: LineDefaults;
+  }) {
+    this.#session = parts.session;
+    this.#inputs = parts.inputs;
+    this.#output = parts.output;
+    this.#defaults = parts.defaults;
   }
 
   /** @throws HoldfastError the session or its store takes nothing more */
@@ -36,7 +43,7 @@ export class SessionFeed {
       for await (const line of lines) {
         if (stop.aborted) return;
         if ("fault" in line) await this.#refuse(line.number, line.fault);
-        else await this.#takeLine(line.number, line.text, stop);
+        else await this.#takeLine(line, stop);
       }
     } catch (error) {
       // Reading that was ended on purpose ends with an error too.
@@ -49,17 +56,18 @@ export class SessionFeed {
     }
   }
 
-  async #takeLine(line: number, text: string, stop: AbortSignal): Promise<void> {
-    let request: InputRequest;
+  async #takeLine(
+    line: { readonly number: number; readonly text: string },
+    stop: AbortSignal,
+  ): Promise<void> {
     try {
-      request = requestOfLine(text);
-      await this.#admit(line, request, stop);
+      await this.#admit(line.number, requestOfLine(line, this.#defaults), stop);
     } catch (error) {
       if (!isHoldfastError(error) || !ofLine.has(error._tag)) {
-        this.#output.remark(`Line ${line} and those after it were not admitted.`);
+        this.#output.remark(`Line ${line.number} and those after it were not admitted.`);
         throw error;
       }
-      await this.#refuse(line, error);
+      await this.#refuse(line.number, error);
     }
   }
 
