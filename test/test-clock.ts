@@ -15,9 +15,23 @@ interface Timer {
 /** Rounds of the event loop after which everything that does not wait for time has come to rest. */
 const ROUNDS_TO_REST = 6;
 
+/** Work outside the event loop (a disk) that has not answered yet; while there is any, nothing rests. */
+let outside = 0;
+
+/** Counts work outside the event loop for as long as it lasts. */
+export async function whileOutside<T>(work: () => Promise<T>): Promise<T> {
+  outside += 1;
+  try {
+    return await work();
+  } finally {
+    outside -= 1;
+  }
+}
+
 export async function untilRest(): Promise<void> {
   for (let round = 0; round < ROUNDS_TO_REST; round += 1) {
     await new Promise<void>((resolve) => setImmediate(resolve));
+    if (outside > 0) round = -1;
   }
 }
 

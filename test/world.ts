@@ -1,5 +1,5 @@
 /**
- * A world for tests: a memory store behind faults, a test clock, seeded ids and pauses, and
+ * A world for tests: a store behind faults, a test clock, seeded ids and pauses, and
  * supervisors over it. The store outlives a supervisor that crashes.
  */
 
@@ -15,13 +15,9 @@ import {
 } from "../src/index.js";
 import { uuid7 } from "../src/kernel/ids.js";
 import { auditSessions } from "../src/sessions/verify.js";
-import {
-  type FailingStore,
-  failingStore,
-  memoryStore,
-  type StateStore,
-} from "../src/store/index.js";
+import { type FailingStore, failingStore, type StateStore } from "../src/store/index.js";
 import { TestClock } from "./test-clock.js";
+import { worldStore } from "./world-store.js";
 
 export interface WorldOptions {
   readonly clock?: "held" | "jumping";
@@ -39,7 +35,7 @@ export class World {
   readonly #random: () => number;
 
   constructor({ clock = "jumping", limits = {}, seed = 1 }: WorldOptions = {}) {
-    this.inner = memoryStore({ nowIso: "2026-01-01T00:00:00.000Z" });
+    this.inner = worldStore();
     this.clock = new TestClock({ mode: clock });
     this.limits = limits;
     this.store = failingStore(this.inner);
