@@ -24,6 +24,8 @@ export default defineConfig({
           ...shared,
           name: "level",
           include: onEveryStore,
+          // Thousands of worlds each: their histories are of the session, not of its store.
+          exclude: ["test/sessions/histories.test.ts", "test/sessions/schedules.test.ts"],
           env: { HOLDFAST_TEST_STORE: "level" },
         },
       },
