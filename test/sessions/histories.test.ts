@@ -17,7 +17,8 @@ import {
 import { untilRest } from "../test-clock.js";
 import { ScriptedExecutor, type ScriptedTurn, World } from "../world.js";
 
-const HISTORIES = 2_000;
+const scale = Number(process.env.HOLDFAST_TEST_SCALE ?? 1);
+const HISTORIES = 2_000 * scale;
 const OPERATIONS = 60;
 const ATTEMPTS_MAX = 3;
 
@@ -371,6 +372,6 @@ it(`${HISTORIES} random histories of ${OPERATIONS} operations with store faults 
       fc.nat(),
       (operations, seed) => new History(seed).run(operations),
     ),
-    { numRuns: Number(process.env.HISTORIES ?? HISTORIES), endOnFailure: false },
+    { numRuns: HISTORIES },
   );
 }, 900_000);
