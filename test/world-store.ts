@@ -1,6 +1,6 @@
 /**
  * The store of a world: in memory, or with `HOLDFAST_TEST_STORE=level` a real LevelDB in a directory
- * of its own, which goes when the test ends. The test runner runs the same tests on either.
+ * of its own, which goes with its test file. The test runner runs the same tests on either.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

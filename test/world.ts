@@ -52,8 +52,12 @@ export class World {
     });
   }
 
-  /** What a restart finds: the same store, new faults. */
+  /** The process ends, in the middle of what it does; the next finds the same store, new faults. */
   restart(): void {
+    this.store.inject({
+      on: ["load", "list", "claim", "begin", "txLoad", "commit", "rollback"],
+      fault: "crashBefore",
+    });
     this.store = failingStore(this.inner);
   }
 
@@ -131,6 +135,14 @@ export function echoExecutor(): Executor {
   return functionExecutor(({ inputs }) => ({
     result: inputs.map(({ payload }) => (payload.kind === "prompt" ? payload.text : payload.kind)),
   }));
+}
+
+/** Waits for an input through all of its attempts. @throws Error nobody will end it in this process */
+export async function untilEnded(session: Session, inputId: string): Promise<void> {
+  while ((await session.input(inputId))?.outcome === null) {
+    const completion = await session.completion(inputId);
+    if (completion.type === "terminated") throw new Error(completion.reason);
+  }
 }
 
 /** Accepts a prompt and gives its id and completion; anything but acceptance fails the test. */

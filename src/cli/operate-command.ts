@@ -4,7 +4,6 @@
  * go again.
  */
 import { createInterface } from "node:readline/promises";
-import type { Readable } from "node:stream";
 import { fileBlobStore } from "../blobs/files.js";
 import { DestroyedError } from "../errors.js";
 import type { Session } from "../sessions/handle.js";
@@ -15,6 +14,7 @@ import { findSessionId } from "./id-prefix.js";
 import type { Operation } from "./operations.js";
 import type { Output } from "./output.js";
 import { count, plainId } from "./plain-text.js";
+import type { SessionStreams } from "./session-command.js";
 
 export interface OperateCommand {
   readonly operation: Operation;
@@ -25,10 +25,7 @@ export interface OperateCommand {
   readonly isSure: boolean;
 }
 
-export interface OperateStreams {
-  readonly stdin: Readable & { readonly isTTY?: boolean };
-  readonly stderr: NodeJS.WritableStream;
-}
+type OperateStreams = Pick<SessionStreams, "stdin" | "stderr">;
 
 export async function operateSession(
   { operation, given, directory, isSure }: OperateCommand,

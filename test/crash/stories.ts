@@ -3,7 +3,7 @@
  * again from the start after any failure, as clients with idempotency keys do.
  */
 import { type Executor, functionExecutor, type Session } from "../../src/index.js";
-import type { World } from "../world.js";
+import { untilEnded, type World } from "../world.js";
 
 /** What executors did to the world outside, and what they should not have. */
 export class EffectLedger {
@@ -82,13 +82,6 @@ export async function tell(story: Story, session: Session): Promise<void> {
     if (story.inSteps) await untilEnded(session, id);
   }
   for (const id of ids) await untilEnded(session, id);
-}
-
-async function untilEnded(session: Session, inputId: string): Promise<void> {
-  while ((await session.input(inputId))?.outcome === null) {
-    const completion = await session.completion(inputId);
-    if (completion.type === "terminated") throw new Error(completion.reason);
-  }
 }
 
 /** What must be the same at the end however often the story was interrupted. */

@@ -10,6 +10,7 @@ import {
 import type { ChartRules, Row } from "./chart-rules.js";
 
 type RunRow = Row<RunContext, RunEvent>;
+type Enter = Extract<RunEvent, { type: "enter" }>;
 type Staging = Extract<RunEvent, { type: "stage" | "restage" }>;
 
 const scope = { workspaceId: "w", workflowId: "f", runId: "r", occurrence: "o" };
@@ -52,8 +53,7 @@ function runEvents(): readonly RunEvent[] {
   ];
 }
 
-const opened = (event: Extract<RunEvent, { type: "enter" }>) =>
-  event.nodes.some(({ kind }) => working.has(kind));
+const opened = (event: Enter) => event.nodes.some(({ kind }) => working.has(kind));
 const nodeOf = ({ group }: RunContext, { node }: { readonly node: string }) =>
   group.find(({ id }) => id === node);
 const isOpen = (node: ActiveNode | undefined) => node?.progress === "open";
@@ -65,10 +65,10 @@ const leavesWork = (context: RunContext, event: { readonly node: string }) =>
 
 const noGroup = { group: [], groupOpenedBy: null, maxParallel: 1, origin: null };
 
-const openGroup: RunRow["sets"] = (
+const openGroup = (
   context: RunContext,
-  { nodes, openedBy, maxParallel }: Extract<RunEvent, { type: "enter" }>,
-) => {
+  { nodes, openedBy, maxParallel }: Enter,
+): Partial<RunContext> => {
   let generation = context.questions;
   const group = nodes.map((node): ActiveNode => {
     if (node.kind === "input") generation += 1;
@@ -97,7 +97,7 @@ const entering = (from: string): readonly RunRow[] => [
     when: "a node works",
     if: (_, event) => opened(event),
     to: "staging",
-    sets: openGroup as never,
+    sets: openGroup,
   },
   {
     from,
@@ -105,7 +105,7 @@ const entering = (from: string): readonly RunRow[] => [
     when: "all nodes wait",
     if: (_, event) => event.nodes.length > 0 && !opened(event),
     to: "waiting",
-    sets: openGroup as never,
+    sets: openGroup,
     effects: ["tellSettled"],
   },
   {
@@ -144,18 +144,20 @@ const restaging = (from: string): RunRow => ({
   sets: stageNode,
 });
 
+const finishing = (from: string): RunRow => ({
+  from,
+  on: "stage",
+  when: "it is the last that was open",
+  if: (context, event) => isOpen(nodeOf(context, event)) && leftOpen(context, event).length === 0,
+  to: "barrier",
+  sets: stageNode,
+});
+
 const rows: readonly RunRow[] = [
   ...entering("parked"),
   failing("parked", []),
   cancelling("parked", []),
-  {
-    from: "staging",
-    on: "stage",
-    when: "it is the last that was open",
-    if: (context, event) => isOpen(nodeOf(context, event)) && leftOpen(context, event).length === 0,
-    to: "barrier",
-    sets: stageNode,
-  },
+  finishing("staging"),
   {
     from: "staging",
     on: "stage",
@@ -194,14 +196,7 @@ const rows: readonly RunRow[] = [
   },
   failing("staging", ["abortSteps"]),
   cancelling("staging", ["abortSteps"]),
-  {
-    from: "waiting",
-    on: "stage",
-    when: "it is the last that was open",
-    if: (context, event) => isOpen(nodeOf(context, event)) && leftOpen(context, event).length === 0,
-    to: "barrier",
-    sets: stageNode,
-  },
+  finishing("waiting"),
   {
     from: "waiting",
     on: "stage",

@@ -165,13 +165,8 @@ class History {
     });
   }
 
-  /** The process ends in the middle of what it does, and another begins. */
   async #restart(): Promise<void> {
     this.#executor.isOver = true;
-    this.#world.store.inject({
-      on: ["load", "list", "claim", "begin", "txLoad", "commit", "rollback"],
-      fault: "crashBefore",
-    });
     this.#world.restart();
     await this.#open();
   }
